@@ -78,21 +78,6 @@ int parse_signal(std::string_view text) {
                              fmt::format("'{}': write TERM, INT, HUP, QUIT, USR1 or USR2", text));
 }
 
-/// Of `--at`: the phases that a window admits, as in `1,2`.
-std::pair<int, int> parse_window(const std::string& text) {
-  const bool digits = text.size() == 3 && text[1] == ',' && text[0] >= '0' && text[0] <= '2' &&
-                      text[2] >= '0' && text[2] <= '2';
-  const std::pair<int, int> window =
-      digits ? std::pair(text[0] - '0', text[2] - '0') : std::pair(1, 0);
-  if (window.second < window.first || window.second > window.first + 1) {
-    throw CLI::ValidationError(
-        "--at", fmt::format("'{}': write the phases that are admitted, LO,HI: 0,0 0,1 1,1 1,2 or "
-                            "2,2",
-                            text));
-  }
-  return window;
-}
-
 std::string exit_table() {
   std::string text = "Exit status:\n";
   for (const auto& [code, meaning] : kExitMeanings) {
@@ -421,72 +406,53 @@ class Parser {
     app->require_subcommand(1);
     app->footer(
         "The stores are those of the configuration's route `migrate: { from: zk, to: redis, plan: "
-        "PLAN }`.\nIn order: plan, start, advance; then rollback, or finish. Each may be repeated "
-        "at any time, by anybody.\nWith `mode: dual` in the route (a source that forgets, or locks "
-        "whose names are not known before):\n  start, programs with `phase: 0`; advance, `phase: "
-        "1`; advance twice, `phase: 2`; advance, finish.\n  `status` says which line to change "
-        "next.\nExit status: 0 done, 3 waits for a holder or a program that is named (run it "
-        "again), 4 refused, with the reason.");
+        "PLAN }`.\nA source that may forget (Memcached, Redis as installed) needs `gate: STORE` as "
+        "well: the target, or a third store, which forgets nothing.\nIn order: plan, start, "
+        "advance; then rollback, or finish. Each may be repeated at any time, on any host.\n"
+        "Exit status: 0 done, 3 waits for a holder, or for you (run it again), 4 refused, with the "
+        "reason.");
     auto& plan = add_step(*app, "plan", Verb::migrate_plan,
                           "Check stores and names, and say what start would write");
     auto& start = add_step(*app, "start", Verb::migrate_start,
                            "Publish the plan in both stores; no lock moves yet");
     for (auto* step : {&plan, &start}) {
-      step->add_option(
-              "NAME", arguments_.names,
-              "Mode dual: locks to move, names or patterns (default: the route's `match`). "
-              "Mode move governs all that its route matches")
-          ->type_name("");
       add_duration(*step, "--max-lease", arguments_.max_lease,
-                   "The longest lease in the target, in mode dual in both (default: the store's)");
-      step->add_option("--mode", arguments_.mode,
-                       "move: one lock after the other; dual: phase by phase (default: the "
-                       "route's `mode`)")
-          ->check(CLI::IsMember({"move", "dual"}))
-          ->type_name("move|dual");
-      step->add_option("--window", arguments_.window_store,
-                       "Mode dual: the store that keeps the window (default: the route's `window`, "
-                       "else the end that is durable)")
-          ->type_name("STORE");
-      add_duration(
-          *step, "--registration", arguments_.registration,
-          "Mode dual: how long a program that has died counts as being there, 500ms to 10m "
-          "(default: 10s)");
+                   "The longest lease in the target (default: the store's)");
+      add_duration(*step, "--gate-lease", arguments_.gate_lease,
+                   "With a gate: how long a program relies on a reading of it, 500ms to 10m "
+                   "(default: 10s)");
     }
     start.add_flag("--yes", arguments_.yes,
                    "Also with programs that lock in the source without the plan's route (`plan` "
                    "names them)");
     start
-        .add_option_function<std::string>(
-            "--at", [this](const std::string& text) { arguments_.at = parse_window(text); },
-            "Mode dual: restore a window that was lost, with the phases LO to HI; nobody may "
-            "acquire for as long as a registration lasts, which it waits")
-        ->type_name("LO,HI");
+        .add_option(
+            "--at", arguments_.at,
+            "Restore a gate that was lost: the locks are in the source (S) or in the target "
+            "(T) alone. No program acquires one for a gate lease, which it waits")
+        ->check(CLI::IsMember({"S", "T"}))
+        ->type_name("S|T");
     add_duration(start, "--wait", arguments_.wait,
                  "With --at: how long to wait for that (default: 30s)", true);
     add_step(*app, "status", Verb::migrate_status,
              "How it stands: who holds what where, who lags behind, what comes next");
     auto& advance = add_step(*app, "advance", Verb::migrate_advance,
-                             "Move locks to the target, each when its holder leaves; takes a "
-                             "rollback that is under way back. Mode dual: the window's next step");
+                             "Move locks to the target; ends a rollback that is under way");
     add_names(advance);
-    auto& rollback = add_step(*app, "rollback", Verb::migrate_rollback,
-                              "Move locks back to the source. Mode dual: the window's next step "
-                              "back");
+    auto& rollback =
+        add_step(*app, "rollback", Verb::migrate_rollback, "Move locks back to the source");
     add_names(rollback);
-    for (auto* step : {&advance, &rollback}) {
-      step->add_flag("--legacy-gone", arguments_.legacy_gone,
-                     "Mode dual: no program is left that locks without the plan's route (`status` "
-                     "lists those it has seen)");
-    }
+    advance.add_flag(
+        "--legacy-gone", arguments_.legacy_gone,
+        "With a gate: no program is left that locks without the plan's route (`status` "
+        "lists those that it sees)");
     rollback.add_flag("--target-gone", arguments_.target_gone,
                       "The target is dead for good, and you have stopped it: do not ask it, wait "
                       "the longest lease instead");
     rollback.add_flag("--withdraw", arguments_.withdraw,
                       "With --all: end the plan when all locks are back");
     auto& finish = add_step(*app, "finish", Verb::migrate_finish,
-                            "For good: no way back; the target is the locks' home. Mode dual: when "
-                            "the window admits phase 2 alone");
+                            "For good: no way back; the target is the locks' home");
     add_all(finish);
     add_wait(finish);
     finish.add_flag("--yes", arguments_.yes,
@@ -520,8 +486,8 @@ class Parser {
 
   void add_wait(CLI::App& app) {
     add_duration(app, "--wait", arguments_.wait,
-                 "How long to wait for holders, in mode dual for programs; 0 looks once (default: "
-                 "30s)",
+                 "How long to wait for holders, or for programs to read the gate; 0 looks once "
+                 "(default: 30s)",
                  true);
   }
 
@@ -544,14 +510,11 @@ class Parser {
     if (arguments_.withdraw && !arguments_.all) {
       throw CLI::ValidationError("--withdraw", "a plan is withdrawn as a whole; add --all");
     }
-    if (!arguments_.window_store.empty() && arguments_.mode == "move") {
-      throw CLI::ValidationError("--window", "mode move keeps no window; leave it out");
-    }
-    if (arguments_.registration && (*arguments_.registration < std::chrono::milliseconds(500) ||
-                                    *arguments_.registration > std::chrono::minutes(10))) {
+    if (arguments_.gate_lease && (*arguments_.gate_lease < std::chrono::milliseconds(500) ||
+                                  *arguments_.gate_lease > std::chrono::minutes(10))) {
       throw CLI::ValidationError(
-          "--registration",
-          fmt::format("'{}': write 500ms to 10m", format_duration(*arguments_.registration)));
+          "--gate-lease",
+          fmt::format("'{}': write 500ms to 10m", format_duration(*arguments_.gate_lease)));
     }
     if (arguments_.of_semaphore && arguments_.ask) {
       throw CLI::ValidationError("--ask", "of locks only; who has permits is not asked for them");

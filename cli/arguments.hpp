@@ -92,11 +92,9 @@ struct Arguments {
   bool withdraw = false;
   bool yes = false;  ///< of migrate: also with programs that do not take part
   std::optional<Milliseconds> max_lease;
-  std::string mode;                          ///< `move` or `dual`; empty: the route's
-  std::string window_store;                  ///< of mode dual; empty: the route's
-  std::optional<Milliseconds> registration;  ///< of mode dual: its lease
+  std::optional<Milliseconds> gate_lease;
   bool legacy_gone = false;
-  std::optional<std::pair<int, int>> at;  ///< of `start`: the window that is restored
+  std::string at;  ///< of `start`: `S` or `T`; empty: no gate is restored
 };
 
 /// Of `run` with --at-most-for.

@@ -14,7 +14,7 @@
 
 #include "dlock/config.hpp"
 #include "dlock/lock_manager.hpp"
-#include "migration/admin/dual_admin.hpp"
+#include "migration/admin/leased_admin.hpp"
 #include "migration/admin/move_admin.hpp"
 #include "migration/admin/refusal.hpp"
 
@@ -37,11 +37,10 @@ class Admin {
   Admin(const Admin&) = delete;
   Admin& operator=(const Admin&) = delete;
 
-  /// By the mode of the plan's routes, one of the two; each throws Stopped, Refusal, Misuse and
-  /// LockError.
-  bool is_dual() const noexcept;
+  /// By the plan's routes, one of the two; each throws Stopped, Refusal, Misuse and LockError.
+  bool is_leased() const noexcept;
   MoveAdmin& move() noexcept { return move_; }
-  DualAdmin& dual() noexcept { return dual_; }
+  LeasedAdmin& leased() noexcept { return leased_; }
 
   /// Ends the steps that are under way: their call throws Stopped when nothing is left half done.
   /// False: none are; what is asked of the stores leaves nothing behind, and the program may end.
@@ -50,7 +49,7 @@ class Admin {
  private:
   const std::unique_ptr<Session> session_;
   MoveAdmin move_;
-  DualAdmin dual_;
+  LeasedAdmin leased_;
 };
 
 }  // namespace dlock::core::migration

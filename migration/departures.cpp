@@ -58,9 +58,7 @@ bool covers(const Plan& wide, const Plan& narrow) {
     return std::any_of(wide.patterns.begin(), wide.patterns.end(),
                        [&](const std::string& one) { return pattern_covers(one, pattern); });
   };
-  return std::all_of(narrow.patterns.begin(), narrow.patterns.end(), has_pattern) &&
-         std::all_of(narrow.names.begin(), narrow.names.end(),
-                     [&](const std::string& name) { return wide.has(name); });
+  return std::all_of(narrow.patterns.begin(), narrow.patterns.end(), has_pattern);
 }
 
 /// Takes those out that went the other way and are brought back by this plan.

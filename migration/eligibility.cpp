@@ -8,17 +8,13 @@ namespace {
 
 void object_to_losses(const End& from, std::vector<std::string>& all) {
   if (!from.capabilities.can_seal) {
-    all.push_back(fmt::format(
-        "the store '{}' cannot keep a migration's record in a lock's place: no lock can "
-        "leave it while it is in use; stop all its users, wait for the longest lease "
-        "and start them on the other store",
-        from.name));
+    all.push_back(fmt::format("the store '{}' cannot keep a migration's record in a lock's place",
+                              from.name));
   }
   if (from.capabilities.can_seal && !from.capabilities.can_gate) {
     all.push_back(fmt::format(
         "the store '{}' cannot compare a plan's gate with each claim (a Redis cluster keeps them "
-        "on two servers): locks that are made later would not meet the plan; move to another store "
-        "in mode dual",
+        "on two servers): locks that are made later would not meet the plan",
         from.name));
   }
   // A forgotten record makes a lock look free while it is held in the target.

@@ -8,7 +8,7 @@
 
 #include "core/manager/engine.hpp"
 #include "core/manager/strategy.hpp"
-#include "migration/dual/dual_acquisition.hpp"
+#include "migration/leased/leased_acquisition.hpp"
 #include "migration/move/home.hpp"
 #include "migration/move/migrating_acquisition.hpp"
 #include "migration/policy/target_guard.hpp"
@@ -57,30 +57,33 @@ class MoveStrategy final : public Strategy {
   const std::shared_ptr<GateBelief> gate_;
 };
 
-class DualStrategy final : public Strategy {
+class LeasedStrategy final : public Strategy {
  public:
-  DualStrategy(Engine& engine, MigrateConfig migrate, std::shared_ptr<Registrar> registrar)
-      : engine_(engine), migrate_(std::move(migrate)), registrar_(std::move(registrar)) {}
+  LeasedStrategy(Engine& engine, MigrateConfig migrate, std::shared_ptr<GateReader> reader)
+      : engine_(engine), migrate_(std::move(migrate)), reader_(std::move(reader)) {}
 
   std::function<void()> start(Acquisition::Request asked,
                               std::shared_ptr<detail::AcquireHandler> handler) override {
-    DualAcquisition::Request request;
-    request.target = engine_.at(migrate_.to, asked);
-    request.source = std::move(asked);
-    return canceller(
-        DualAcquisition::start(registrar_, std::move(request), once(std::move(handler))));
+    LeasedHold::Requests requests;
+    requests.reader = reader_;
+    requests.target = engine_.at(migrate_.to, asked);
+    requests.source = std::move(asked);
+    return canceller(LeasedAcquisition::start(std::move(requests), once(std::move(handler))));
   }
-  // The token that is shown is the target's as soon as that is locked.
   asio::awaitable<Result<std::string>> home(std::string) override {
     Result<std::string> home;
-    home.value = migrate_.phase == 0 ? migrate_.from : migrate_.to;
+    const auto answer = co_await reader_->reading();
+    home.failure = answer.failure;
+    if (answer.reading) {
+      home.value = is_source_first(answer.reading->gate.state) ? migrate_.from : migrate_.to;
+    }
     co_return home;
   }
 
  private:
   Engine& engine_;
   const MigrateConfig migrate_;
-  const std::shared_ptr<Registrar> registrar_;
+  const std::shared_ptr<GateReader> reader_;
 };
 
 class MigrationStrategies final : public Strategies {
@@ -89,8 +92,8 @@ class MigrationStrategies final : public Strategies {
 
   std::unique_ptr<Strategy> make(const RouteConfig& route) override {
     const auto& migrate = *route.migrate;
-    if (migrate.mode == MigrateMode::dual) {
-      return std::make_unique<DualStrategy>(engine_, migrate, registrar(migrate));
+    if (!migrate.gate.empty()) {
+      return std::make_unique<LeasedStrategy>(engine_, migrate, reader(migrate));
     }
     auto& gate = gates_[{migrate.plan, migrate.from}];
     if (!gate) gate = std::make_shared<GateBelief>(migrate.plan);
@@ -98,21 +101,19 @@ class MigrationStrategies final : public Strategies {
   }
 
  private:
-  std::shared_ptr<Registrar> registrar(const MigrateConfig& migrate) {
-    auto& known = registrars_[{migrate.plan, migrate.from, migrate.to, migrate.window,
-                               std::to_string(migrate.phase)}];
+  std::shared_ptr<GateReader> reader(const MigrateConfig& migrate) {
+    auto& known = readers_[{migrate.plan, migrate.from, migrate.to, migrate.gate}];
     if (!known) {
-      DualStores stores{engine_.store(migrate.from), engine_.store(migrate.to), nullptr};
-      if (!migrate.window.empty()) stores.window = engine_.store(migrate.window);
-      known = std::make_shared<Registrar>(std::move(stores),
-                                          Registrar::Settings{migrate.plan, migrate.phase});
+      LeasedStores stores{engine_.store(migrate.from), engine_.store(migrate.to),
+                          engine_.store(migrate.gate)};
+      known = std::make_shared<GateReader>(std::move(stores), migrate.plan);
     }
     return known;
   }
 
   Engine& engine_;
-  /// By plan, and by what its route says of it.
-  std::map<std::vector<std::string>, std::shared_ptr<Registrar>> registrars_;
+  /// By plan and stores.
+  std::map<std::vector<std::string>, std::shared_ptr<GateReader>> readers_;
   /// By plan and source.
   std::map<std::vector<std::string>, std::shared_ptr<GateBelief>> gates_;
 };

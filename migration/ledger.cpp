@@ -313,8 +313,8 @@ asio::awaitable<Failure> Ledger::give_up_start(Plan plan) {
   co_return failure;
 }
 
-// A command that gives up a start of the same plan removes it from both lists. A source of mode
-// dual may have forgotten it.
+// A command that gives up a start of the same plan removes it from both lists. A source that
+// forgets may have lost it.
 asio::awaitable<Failure> Ledger::put_in_effect(Plan plan) {
   auto gone = std::make_shared<bool>(false);
   Edit confirm = [gone, plan](std::vector<std::string> plans) {
@@ -342,7 +342,7 @@ asio::awaitable<Failure> Ledger::put_in_effect(Plan plan) {
 // An OPEN gate has the same effect as none, so it is written before the lists. An earlier plan of
 // that name leaves ENDED, and a refused start leaves OPEN.
 asio::awaitable<Failure> Ledger::make_gate(Plan plan) {
-  if (plan.mode == MigrateMode::dual) co_return Failure{};
+  if (plan.is_leased()) co_return Failure{};
   GateNote note(from_, plan.name);
   auto seen = co_await note.read();
   for (int i = 0; i < kMostWrites; ++i) {
@@ -379,7 +379,7 @@ asio::awaitable<Failure> Ledger::settle_id(Plan& plan) {
       const auto old = parse_plan(*known);
       const bool same = old && same_but_id(plan, *old);
       is_ours = same;
-      if (same && plan.mode == MigrateMode::move) {
+      if (same && !plan.is_leased()) {
         // A withdrawn start is over, even if a late command has written its text again.
         GateNote note(from_, plan.name);
         const auto seen = co_await note.read();
@@ -498,10 +498,8 @@ asio::awaitable<Failure> Ledger::certify(Plan plan) {
   Departures departures(from_, to_);
   failure = co_await departures.note(plan);
   if (failure.error) co_return failure;
-  if (plan.mode == MigrateMode::move) {
-    failure = co_await list_finished(plan);
-    if (failure.error) co_return failure;
-  }
+  failure = co_await list_finished(plan);
+  if (failure.error) co_return failure;
   failure = co_await unlist(std::move(plan));
   co_return failure;
 }

@@ -63,8 +63,7 @@ class Ledger {
   /// effect.
   asio::awaitable<Failure> publish(Plan plan);
   /// Writes the certificate into the target and removes the plan from the lists of unfinished
-  /// plans. In mode move the gate is FINAL, and `plan` has its floor. In mode dual the window is
-  /// finished.
+  /// plans. The gate is FINAL, and `plan` has its floor.
   asio::awaitable<Failure> certify(Plan plan);
   /// Removes the plan from both stores. All locks are OPEN, and the gate is ENDED.
   asio::awaitable<Failure> withdraw(Plan plan);
@@ -77,15 +76,17 @@ class Ledger {
   asio::awaitable<Failure> write(std::shared_ptr<Store> store, std::string key, std::string text);
   asio::awaitable<Failure> erase(std::shared_ptr<Store> store, std::string key);
 
+  /// Replaces one note of any store, `from` by `to`.
+  /// Returns nullopt if the caller has to read the note and try again.
+  asio::awaitable<std::optional<Failure>> set(std::shared_ptr<Store> store, std::string key,
+                                              std::optional<std::string> from,
+                                              std::optional<std::string> to);
+
   using Edit = std::function<std::vector<std::string>(std::vector<std::string>)>;
   /// Replaces a list by the result of `edit`. Repeats it if another process was faster.
   asio::awaitable<Failure> edit(std::shared_ptr<Store> store, std::string key, Edit edit);
 
  private:
-  /// Returns nullopt if the caller has to read the note and try again.
-  asio::awaitable<std::optional<Failure>> set(std::shared_ptr<Store> store, std::string key,
-                                              std::optional<std::string> from,
-                                              std::optional<std::string> to);
   asio::awaitable<Failure> settle_id(Plan& plan);
   /// Writes the gate of a plan in mode move, OPEN, unless the plan has one from an earlier start.
   asio::awaitable<Failure> make_gate(Plan plan);

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/config/routes.hpp"
+#include "core/spi/word.hpp"
 #include "dlock/sequencer.hpp"
 #include "dlock/spi/name.hpp"
 #include "dlock/spi/record_format.hpp"
@@ -15,22 +16,10 @@
 namespace dlock::core::migration {
 namespace {
 
-constexpr std::string_view kMoveVersion = "dlock-plan3";
-constexpr std::string_view kDualVersion = "dlock-plan2";
+constexpr std::string_view kVersion = "dlock-plan4";
 constexpr std::string_view kPlanStamp = "dlock-plan";
-constexpr unsigned kNewestPlan = 3;
+constexpr unsigned kNewestPlan = 4;
 constexpr unsigned kListFormat = 1;
-
-void parse_names(Fields& fields, std::vector<std::string>& names) {
-  const auto count = fields.number("names", kLongestPlan);
-  for (std::uint64_t i = 0; i < count && fields.good(); ++i) {
-    const auto name = fields.word("lock names");
-    if (!fields.good()) return;
-    if (!name_error(name).empty()) return fields.fail("one of its names is not a lock name");
-    if (!names.empty() && names.back() >= name) return fields.fail("its names are not in order");
-    names.emplace_back(name);
-  }
-}
 
 void parse_patterns(Fields& fields, std::vector<std::string>& patterns) {
   const auto count = fields.number("patterns", kLongestPlan);
@@ -56,7 +45,6 @@ void add_lines(std::string& text, std::string_view key, const std::vector<std::s
 }  // namespace
 
 bool Plan::has(std::string_view lock) const {
-  if (std::binary_search(names.begin(), names.end(), lock, std::less<>())) return true;
   return std::any_of(patterns.begin(), patterns.end(),
                      [&](const std::string& pattern) { return pattern_matches(pattern, lock); });
 }
@@ -76,23 +64,17 @@ std::string Plan::prefix() const {
     }
   };
   for (const auto& pattern : patterns) take(pattern);
-  for (const auto& one : names) take(one);
   return common ? fmt::format("{}", fmt::join(*common, "/")) : std::string();
 }
 
 std::string to_text(const Plan& plan) {
-  const bool dual = plan.mode == MigrateMode::dual;
   std::string text = fmt::format(
-      "{}\nname={}\nid={}\nfrom={}\nto={}\nmax_lease_ms={}\nlossy_target={}\nleased_target={}",
-      dual ? kDualVersion : kMoveVersion, plan.name, plan.id, plan.from, plan.to,
-      plan.max_lease.count(), plan.lossy_target ? 1 : 0, plan.leased_target ? 1 : 0);
-  if (dual) {
-    text += fmt::format("\nwindow={}\nregistration_ms={}", plan.window, plan.registration.count());
-  } else {
-    text += fmt::format("\nfloor={}", plan.floor);
-  }
+      "{}\nname={}\nid={}\nfrom={}\nto={}\nmax_lease_ms={}\nlossy_target={}\nleased_target={}"
+      "\nfloor={}\ngate={}\nlease_ms={}",
+      kVersion, plan.name, plan.id, plan.from, plan.to, plan.max_lease.count(),
+      plan.lossy_target ? 1 : 0, plan.leased_target ? 1 : 0, plan.floor, plan.gate,
+      plan.lease.count());
   add_lines(text, "patterns", plan.patterns);
-  add_lines(text, "names", plan.names);
   return text;
 }
 
@@ -101,11 +83,11 @@ std::optional<Plan> parse_plan(std::string_view text, std::string* why) {
   if (text.size() > kLongestPlan) fields.fail("it is too long for a plan");
   const auto version = fields.word("version");
   if (auto newer = newer_plan(version); !newer.empty()) fields.fail(std::move(newer));
-  if (version != kMoveVersion && version != kDualVersion) {
+  if (version != kVersion) {
     fields.fail(
-        fmt::format("it begins with neither '{}' nor '{}': it is not a plan, or another "
-                    "version of dlock wrote it",
-                    kMoveVersion, kDualVersion));
+        fmt::format("it does not begin with '{}': it is not a plan, or another version of dlock "
+                    "wrote it",
+                    kVersion));
   }
   Plan plan;
   plan.name = fields.name("name");
@@ -116,19 +98,16 @@ std::optional<Plan> parse_plan(std::string_view text, std::string* why) {
   plan.max_lease = std::chrono::milliseconds(fields.number("max_lease_ms", kMostMilliseconds));
   plan.lossy_target = fields.number("lossy_target", 1) == 1;
   plan.leased_target = fields.number("leased_target", 1) == 1;
-  if (version == kDualVersion) {
-    plan.mode = MigrateMode::dual;
-    plan.window = fields.name("window");
-    plan.registration =
-        std::chrono::milliseconds(fields.number("registration_ms", kMostMilliseconds));
-  } else {
-    plan.floor = fields.number("floor", kTokenEnd - 1);
+  plan.floor = fields.number("floor", kTokenEnd - 1);
+  plan.gate = fields.value("gate");
+  if (fields.good() && plan.is_leased() && !is_word(plan.gate)) {
+    fields.fail("its gate is not the name of a store");
   }
+  plan.lease = std::chrono::milliseconds(fields.number("lease_ms", kMostMilliseconds));
   parse_patterns(fields, plan.patterns);
-  if (plan.mode == MigrateMode::move && plan.patterns.empty()) {
+  if (fields.good() && plan.patterns.empty()) {
     fields.fail("it has no patterns: another version of dlock wrote it");
   }
-  parse_names(fields, plan.names);
   fields.end();
   if (fields.good()) return plan;
   if (why != nullptr) *why = fields.error();
@@ -210,12 +189,6 @@ std::vector<std::string> without_entry(std::vector<std::string> entries, const s
 }
 
 std::optional<std::string> common_names(const Plan& one, const Plan& other) {
-  for (const auto& name : one.names) {
-    if (other.has(name)) return name;
-  }
-  for (const auto& name : other.names) {
-    if (one.has(name)) return name;
-  }
   for (const auto& pattern : one.patterns) {
     for (const auto& theirs : other.patterns) {
       if (patterns_meet(pattern, theirs)) return pattern;
@@ -232,21 +205,17 @@ std::string start_broken_off(std::string_view plan) {
 }
 
 std::string route_line(std::string_view lock, std::string_view from, std::string_view to,
-                       std::string_view plan) {
-  return fmt::format("- {{ match: \"{}\", migrate: {{ from: {}, to: {}, plan: {} }} }}", lock, from,
-                     to, plan);
+                       std::string_view plan, std::string_view gate) {
+  return fmt::format("- {{ match: \"{}\", migrate: {{ from: {}, to: {}, plan: {}{}{} }} }}", lock,
+                     from, to, plan, gate.empty() ? "" : ", gate: ", gate);
+}
+
+std::string route_line(std::string_view lock, const Plan& plan) {
+  return route_line(lock, plan.from, plan.to, plan.name, plan.gate);
 }
 
 std::string store_line(std::string_view lock, std::string_view store) {
   return fmt::format("- {{ match: \"{}\", store: {} }}", lock, store);
-}
-
-std::string route_line(std::string_view lock, const Plan& plan, int phase) {
-  return fmt::format(
-      "- {{ match: \"{}\", migrate: {{ from: {}, to: {}, plan: {}, mode: dual, phase: {}, window: "
-      "{} "
-      "}} }}",
-      lock, plan.from, plan.to, plan.name, phase, plan.window);
 }
 
 }  // namespace dlock::core::migration

@@ -8,13 +8,13 @@
 //   plans-out   `NAME@ID` of unfinished plans with this store as the source; `~NAME@ID` while the
 //               start is not complete
 //   plans-in    `NAME@ID` of unfinished plans with this store as the target: a client that knows
-//               this store alone must not lock their names. `=NAME` of finished plans in mode
-//               move: tokens of their names are above the floor of home/NAME
+//               this store alone must not lock their names. `=NAME` of finished plans:
+//               tokens of their names are above the floor of home/NAME
 //   gate/NAME   the gate of a plan in mode move, in the source (gate.hpp)
 //   home/NAME   the certificate of a finished plan, in the target
 //   plans-left  the finished plans with this store as the source (departures.hpp)
 //   plans-came  the finished plans with this store as the target
-//   window/NAME the window of mode dual: admitted phases and registered programs (window.hpp)
+//   leased/NAME the leased gate of a plan that has one (leased/leased_gate.hpp)
 #pragma once
 
 #include <chrono>
@@ -39,20 +39,17 @@ struct Plan {
   bool lossy_target = false;
   /// The target's holders have a lease, or a session: they are over max_lease after it has died.
   bool leased_target = true;
-  /// Exact lock names of mode dual, sorted and distinct. Mode move has patterns alone.
-  std::vector<std::string> names;
-  /// Patterns that the plan governs, sorted and distinct; mode move has one at least. An exact name
-  /// is a pattern without wildcards. A lock that is created later belongs to the plan, too.
+  /// Patterns that the plan governs, one at least, sorted and distinct. An exact name is a pattern
+  /// without wildcards. A lock that is created later belongs to the plan, too.
   std::vector<std::string> patterns;
-  /// Floor of a finished plan in mode move: tokens of the target are above it.
+  /// Floor of a finished plan: tokens of the target are above it.
   std::uint64_t floor = 0;
+  std::string gate;                    ///< the store that keeps a leased gate; empty: mode move
+  std::chrono::milliseconds lease{0};  ///< of the readings of a leased gate
 
-  MigrateMode mode = MigrateMode::move;
-  // Mode dual only.
-  std::string window;                         ///< the store that keeps the window
-  std::chrono::milliseconds registration{0};  ///< the lease of a registration
+  bool is_leased() const noexcept { return !gate.empty(); }
 
-  /// Returns whether the plan governs `lock`, by a name or by a pattern.
+  /// Returns whether the plan governs `lock`.
   bool has(std::string_view lock) const;
   /// Returns the parts with which each lock of the plan begins: `a/b` of `a/b/**` and `a/b/c`.
   /// A list of these locks reads no others. May be empty.
@@ -72,7 +69,7 @@ std::string home_key(std::string_view plan);
 inline constexpr std::string_view kPlansOut = "plans-out";
 inline constexpr std::string_view kPlansIn = "plans-in";
 
-/// Returns the entry of kPlansIn for a finished plan in mode move.
+/// Returns the entry of kPlansIn for a finished plan.
 std::string finished_entry(std::string_view plan);
 bool is_finished_entry(std::string_view entry) noexcept;
 /// Returns the entry of an unfinished plan, with the id of its start.
@@ -111,11 +108,10 @@ std::optional<std::string> common_names(const Plan& one, const Plan& other);
 /// Returns the message about a plan whose start is not complete.
 std::string start_broken_off(std::string_view plan);
 
-/// Returns the YAML line for clients of a plan in mode move, for messages.
+/// Returns the YAML line for clients of the plan, for messages. `gate`: empty in mode move.
 std::string route_line(std::string_view lock, std::string_view from, std::string_view to,
-                       std::string_view plan);
-/// Returns the YAML line for clients of a plan in mode dual, for messages.
-std::string route_line(std::string_view lock, const Plan& plan, int phase);
+                       std::string_view plan, std::string_view gate = {});
+std::string route_line(std::string_view lock, const Plan& plan);
 /// Returns the route of a program that locks in one store only, as after a plan's end.
 std::string store_line(std::string_view lock, std::string_view store);
 

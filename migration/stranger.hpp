@@ -9,8 +9,7 @@
 
 namespace dlock::core::migration {
 
-/// Somebody who holds a lock of a plan, or waits for it, and does not take part: in mode dual no
-/// registered program, in mode move one without the plan's route.
+/// A client that holds a lock of a plan, or waits for it, without the plan's route.
 struct Stranger {
   std::string store;
   std::string lock;

@@ -18,11 +18,11 @@ Exit exit_of(const error_code& error) noexcept {
       error == errc::newer_format) {
     return Exit::foreign;
   }
-  // Wrong credentials, a route that does not name the plan of a migration, or names a phase of it
-  // that is closed, are a matter of the configuration: trying again does not help.
+  // Trying again does not help: wrong credentials, a route that does not name the plan of a
+  // migration, a plan that was not started or has lost its gate.
   if (error == errc::config_invalid || error == errc::config_unsafe ||
       error == errc::access_denied || error == errc::moving || error == errc::not_configured ||
-      error == errc::window_closed) {
+      error == errc::no_gate) {
     return Exit::config;
   }
   return Exit::unavailable;

@@ -26,7 +26,7 @@ ROUNDS = 10  # builds, each without the mutants that did not compile before
 #   contract/STORE   the contract suite on this store
 #   sim/STORE        runs of the simulation, mode exclusive
 #   sim/STORE/MODE   runs in another mode, or its scenarios
-#   sim-migration    runs of a fleet in mode move; /dual: in mode dual
+#   sim-migration    runs of a fleet in mode move; /leased: with a leased gate
 #   cli              the quick cases of cli_test
 #   cli/CASES        other cases of cli_test
 #   PROGRAM/CASES    some cases of another program
@@ -57,9 +57,9 @@ MODULES = {
                   "no_threads_test leader_test contract/memory contract/local sim/local sim/redis "
                   "sim/local/cached sim/local/readers sim/local/several sim/memcached/exports "
                   "surroundings_test/*OutOf*/memory:*OutOf*/redis",
-    "migration": "core_test migration_test dual_test engine_test contract/memory "
-                 "sim-migration sim-migration/dual "
-                 "cli/CliMigrate.*:CliDual.*:CliMigratePattern.*:CliOutput*",
+    "migration": "core_test migration_test leased_test engine_test contract/memory "
+                 "sim-migration sim-migration/leased "
+                 "cli/CliMigrate.*:LeasedCli.*:CliMigratePattern.*:CliOutput*",
     "backends": "core_test contract/memory contract/local contract/redis",
     "backends/local": "local_test local_power_cut_test local_no_threads_test contract/local sim/local "
                       "sim/local/readers sim/local/permits sim/local/scenarios "
@@ -108,9 +108,9 @@ MODULES = {
                                "zookeeper_session_test/*P15*:*F65*:*AReleaseThat*",
     "testing": "testing_test multi_test leader_test no_threads_test",
     "cli": "cli cli/*CliBadInput* cli/CliHold.*:CliRunLoss.*:*CliRunSignal.* stores_test "
-           "cli/CliMigrate.*:CliDual.*:CliMigratePattern.* "
+           "cli/CliMigrate.*:LeasedCli.*:CliMigratePattern.* "
            "cli/CliAsk.*:CliBounds.*:CliLeader.*:CliMargin.*:CliScheduled.*:CliWaiting.*",
-    "cli/verbs/migrate": "cli/CliMigrate.*:CliDual.*:CliMigratePattern.*:CliMigrateKilled.* "
+    "cli/verbs/migrate": "cli/CliMigrate.*:LeasedCli.*:CliMigratePattern.*:CliMigrateKilled.* "
                          "cli/*CliBadInput*",
     "program": "cli cli/*CliBadInput* cli/CliSecrets.* compare_names_test",
     "compare": "compare_figures_test compare_names_test compare_plant_test compare_end_test "

@@ -36,8 +36,7 @@ constexpr std::array<std::string_view, 4> kTopKeys{"stores", "locks", "sections"
 constexpr std::array<std::string_view, 8> kRouteKeys{"match", "store",   "migrate",  "wait",
                                                      "lease", "require", "max_hold", "max_queue"};
 constexpr std::uint32_t kLongestQueue = 1'000'000;
-constexpr std::array<std::string_view, 7> kMigrateKeys{"from",  "to",     "plan", "mode",
-                                                       "phase", "window", "poll"};
+constexpr std::array<std::string_view, 5> kMigrateKeys{"from", "to", "plan", "gate", "poll"};
 constexpr std::chrono::milliseconds kShortestPoll{50};
 constexpr std::chrono::milliseconds kLongestPoll{60'000};
 
@@ -47,11 +46,10 @@ bool is_store_name(std::string_view name) {
          std::all_of(name.begin(), name.end(), is_word_letter);
 }
 
-/// Whether both are parts of one plan. The command checks the target of mode move.
+/// Whether both are parts of one plan. Without a gate, the command checks the stores.
 bool is_same_part(const MigrateConfig& one, const MigrateConfig& other) {
-  if (one.mode == MigrateMode::move && other.mode == MigrateMode::move) return true;
-  return one.mode == other.mode && one.phase == other.phase && one.window == other.window &&
-         one.from == other.from && one.to == other.to;
+  if (one.gate.empty() && other.gate.empty()) return true;
+  return one.gate == other.gate && one.from == other.from && one.to == other.to;
 }
 
 class Reader {
@@ -197,7 +195,6 @@ class Reader {
 
   MigrateConfig migration(const Entry& block) const {
     MigrateConfig migrate;
-    bool has_phase = false;
     bool has_poll = false;
     for (const Entry& entry : file_.entries(block.value, "migrate")) {
       if (entry.key == "from" || entry.key == "to") {
@@ -206,14 +203,9 @@ class Reader {
         check_store(entry, store);
       } else if (entry.key == "plan") {
         migrate.plan = file_.scalar(entry.value, "plan");
-      } else if (entry.key == "mode") {
-        migrate.mode = mode(entry);
-      } else if (entry.key == "phase") {
-        migrate.phase = phase(entry);
-        has_phase = true;
-      } else if (entry.key == "window") {
-        migrate.window = file_.scalar(entry.value, "window");
-        check_store(entry, migrate.window);
+      } else if (entry.key == "gate") {
+        migrate.gate = file_.scalar(entry.value, "gate");
+        check_store(entry, migrate.gate);
       } else if (entry.key == "poll") {
         has_poll = true;
         migrate.poll = duration(entry);
@@ -226,52 +218,34 @@ class Reader {
       }
     }
     check_migration(block, migrate);
-    check_mode(block, migrate, has_phase, has_poll);
+    check_gate(block, migrate, has_poll);
     return migrate;
   }
 
-  MigrateMode mode(const Entry& entry) const {
-    const auto text = file_.scalar(entry.value, "mode");
-    if (text != "move" && text != "dual") {
-      file_.fail(entry.key_node, fmt::format("mode: '{}': write move or dual", text));
+  void check_gate(const Entry& block, const MigrateConfig& migrate, bool has_poll) const {
+    if (!migrate.gate.empty() && migrate.gate == migrate.from) {
+      file_.fail(
+          block.key_node,
+          fmt::format("migrate: gate: '{}' is the source; write `gate: {}`, or a third store "
+                      "that forgets nothing, or leave it out",
+                      migrate.gate, migrate.to));
     }
-    return text == "dual" ? MigrateMode::dual : MigrateMode::move;
-  }
-
-  int phase(const Entry& entry) const {
-    const auto text = file_.scalar(entry.value, "phase");
-    if (text != "0" && text != "1" && text != "2") {
-      file_.fail(entry.key_node,
-                 fmt::format("phase: '{}': write 0 (locks `from`), 1 (locks both) or 2 (locks "
-                             "`to`)",
-                             text));
-    }
-    return text.front() - '0';
-  }
-
-  // One process is in one phase of a plan: two would lock as two programs that know nothing of each
-  // other.
-  void check_mode(const Entry& block, const MigrateConfig& migrate, bool has_phase,
-                  bool has_poll) const {
-    if (migrate.mode == MigrateMode::move) {
-      if (has_phase || !migrate.window.empty()) {
-        file_.fail(block.key_node, "migrate: `phase` and `window` belong to `mode: dual`");
-      }
-    } else if (!has_phase) {
+    if (!migrate.gate.empty() && !is_word(migrate.gate)) {
       file_.fail(block.key_node,
-                 "migrate: `mode: dual` needs `phase`: 0 (locks `from`), 1 (locks both) or 2 "
-                 "(locks `to`)");
-    } else if (has_poll) {
-      file_.fail(block.key_node, "migrate: `poll` belongs to `mode: move`");
+                 fmt::format("migrate: gate: '{}': give the store another name", migrate.gate));
+    }
+    if (!migrate.gate.empty() && has_poll) {
+      file_.fail(block.key_node, "migrate: `poll` has no effect with `gate`; leave it out");
     }
     for (const auto& other : config_.locks) {
       if (!other.migrate || other.migrate->plan != migrate.plan) continue;
       if (is_same_part(*other.migrate, migrate)) continue;
       file_.fail(
           block.key_node,
-          fmt::format("migrate: plan '{}' has other stores, or another `mode` or `phase`, in "
-                      "line {}; write the same in all its routes",
-                      migrate.plan, other.origin.line));
+          fmt::format(
+              "migrate: plan '{}' has other stores, or another `gate`, in line {}; write the "
+              "same in all its routes",
+              migrate.plan, other.origin.line));
     }
   }
 

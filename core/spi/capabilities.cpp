@@ -89,6 +89,8 @@ const char* to_string(LossReason value) noexcept {
       return "no_progress";
     case LossReason::access_denied:
       return "access_denied";
+    case LossReason::gate_not_confirmed:
+      return "gate_not_confirmed";
   }
   return "unknown";
 }

@@ -61,14 +61,12 @@ class Category final : public boost::system::error_category {
         return "a migration moves this lock to another store";
       case errc::not_configured:
         return "a migration names a store that is not configured here";
-      case errc::not_registered:
-        return "not registered with the migration";
-      case errc::window_closed:
-        return "the migration does not admit this phase now";
       case errc::queue_full:
         return "too many wait for it already";
       case errc::newer_format:
         return "a newer version of dlock wrote it";
+      case errc::no_gate:
+        return "the migration's gate is not there";
     }
     return "unknown dlock error";
   }

@@ -3,9 +3,8 @@
  * Two plans, one lock that the patterns of both match, three stores. How a plan is started, and
  * ended, while the other one is, by several commands at once that end anywhere; and which plan may
  * follow which. Plan 0 leads from S to T, plan 1 wherever B_FROM and B_TO say. What a plan does
- * while it is under way: move.pml, gate.pml, dual.pml; here it is
- * - with -DDUAL a window {lo, hi}, and programs that have registered a phase;
- * - else a seal in the lock's place, and programs that follow it.
+ * while it is under way: move.pml, gate.pml; here it is a seal in the lock's place, and programs
+ * that follow it.
  * Checked: one holder at most; at most one plan is in effect, and stands in both lists; a program
  * whose plan is in effect is not sent elsewhere by another one; when the last command has ended,
  * each plan can be withdrawn, and nothing of it stands in the other's way (-DLAST).
@@ -20,18 +19,18 @@
  *               the source; then what is PENDING in the source, with this id, is taken out; else
  *               written, with the id, unless a younger one is there, or the certificate
  *            3. source's list: PENDING -> IN_EFFECT, if it is there still, with this id
- *            4. the window or the gate is made, with the id, unless one of this id, or a younger,
+ *            4. the gate is made, with the id, unless one of this id, or a younger,
  *               has been there
  *   finish   1. source's list: IN_EFFECT -> FINAL; that the names are not there any more remains
  *            2. target's list: the certificate, once, for ever; the names are there
  *            3. out of the target's list, if with this id; then out of the source's
  *   withdraw 1. source's list: ENDING, with a new id if there was none
- *            2. the window or the gate ends; that stays, with the id
+ *            2. the gate ends; that stays, with the id
  *            3. out of the target's list, if with this id or an older one; that the names are not
  *               there remains; then out of the source's; that they are there remains
  * A plan takes effect in no other way, and a step is taken only while it is IN_EFFECT. Programs whose
  * plan has ended are programs of the store where that has left the lock, and have to be gone before
- * another plan leaves it: in mode dual its window is ended, in mode move the operator says so.
+ * another plan leaves it: the operator says so.
  *
  * Each BROKEN_... leaves one step out, and must be found out: scripts/check-models.
  */
@@ -57,7 +56,6 @@
 #define PLANS 2
 #define STORES 3
 #define NOBODY 0
-#define NO_PHASE 3
 #define source(p) ((p) == 1 -> B_FROM : 0)
 #define target(p) ((p) == 1 -> B_TO : 1)
 
@@ -68,20 +66,15 @@ byte source_id[PLANS], target_id[PLANS];
 mtype state[PLANS] = NONE;
 bool here[STORES];        /* the names are in this store, by a plan that has ended */
 bool not_here[STORES];        /* the names are not in this store, by a plan that has ended */
-bool finished[PLANS];     /* the gate is FINAL; the window is at its end */
+bool finished[PLANS];     /* the gate is FINAL */
 bool certified[PLANS];
 byte ids = 0;
 byte coordinators_left = COORDINATORS;
 
-/* The window, or the gate; its id stays when it has ended. */
-byte window_id[PLANS];
+/* The gate; its id stays when it has ended. */
+byte gate_id[PLANS];
 bool open[PLANS];
-#ifdef DUAL
-byte lo[PLANS], hi[PLANS];
-byte phase_of[PLANS] = NO_PHASE; /* as which the plan's program is registered */
-#else
 bool gone[PLANS];         /* the programs that have the plan's route */
-#endif
 
 byte holder[STORES];
 byte seal[STORES];        /* 1 + the plan whose record is in the lock's place */
@@ -102,38 +95,6 @@ inline give_back(me) {
   if :: believer == me -> believer = NOBODY :: else fi
 }
 
-#ifdef DUAL
-
-/* Programs with the plan's route, one after the other, each of a phase that is admitted. */
-proctype Program(byte p) {
-  byte tries = 0, phase = 0, q = 0;
-end:
-  if
-  :: atomic { tries < TRIES && open[p] ->
-       tries++;
-       if
-       :: phase = lo[p]
-       :: phase = hi[p]
-       fi;
-       phase_of[p] = phase }
-  :: atomic { tries >= TRIES -> goto over }
-  fi;
-  if
-  :: phase < 2 -> atomic { holder[source(p)] == NOBODY -> holder[source(p)] = p + 1 }
-  :: else
-  fi;
-  if
-  :: phase > 0 -> atomic { holder[target(p)] == NOBODY -> holder[target(p)] = p + 1 }
-  :: else
-  fi;
-  atomic { begin(p + 1) };
-  atomic { give_back(p + 1); phase_of[p] = NO_PHASE; phase = 0; goto end };
-over:
-  skip
-}
-
-#else
-
 /* A record of a plan that is finished stands in the way of nobody who comes from elsewhere. */
 #define is_free(store) (seal[store] == 0 || finished[seal[store] - 1])
 
@@ -143,7 +104,7 @@ proctype Program(byte p) {
   bool final = false;
 end:
   if
-  :: atomic { tries < TRIES && window_id[p] != 0 -> tries++ }
+  :: atomic { tries < TRIES && gate_id[p] != 0 -> tries++ }
   :: atomic { tries >= TRIES -> goto over }
   :: goto over
   fi;
@@ -178,8 +139,6 @@ end:
 over:
   gone[p] = true
 }
-
-#endif
 
 /* Another plan of the pattern is in that store's list. */
 inline look_for_another(store) {
@@ -236,25 +195,19 @@ inline is_listed() {
   assert(!open[p] || finished[p] || (source_id[p] != 0 && target_id[p] != 0))
 }
 
-inline make_window() {
+inline make_gate() {
   if
-#ifdef BROKEN_WINDOW_MADE_AGAIN
+#ifdef BROKEN_GATE_MADE_AGAIN
   :: !open[p] && !finished[p] ->
 #else
-  :: window_id[p] < id ->
+  :: gate_id[p] < id ->
 #endif
-     window_id[p] = id;
+     gate_id[p] = id;
      open[p] = true;
      no_other_plan()
   :: else
   fi
 }
-
-#ifdef BROKEN_LAST_WINDOW_STAYS
-#define window_stays(q) false
-#else
-#define window_stays(q) open[q]
-#endif
 
 /* Programs of other plans lock the source of this one alone. Is one there still? */
 inline look_for_programs_of_others() {
@@ -263,11 +216,7 @@ inline look_for_programs_of_others() {
   do
   :: q < PLANS ->
      if
-#ifdef DUAL
-     :: q != p && (window_stays(q) || phase_of[q] != NO_PHASE) -> found = true
-#else
-     :: q != p && window_id[q] != 0 && !gone[q] -> found = true
-#endif
+     :: q != p && gate_id[q] != 0 && !gone[q] -> found = true
      :: else
      fi;
      q++
@@ -310,7 +259,7 @@ start:
     :: ids < IDS && source_id[p] == 0 && !finished[p] -> ids++; id = ids
     :: else -> goto again
     fi;
-    make_window()
+    make_gate()
   };
 #endif
 #if defined(BROKEN_CHECKED_BEFORE_ENLISTED) || defined(BROKEN_TWO_LISTS)
@@ -371,7 +320,7 @@ start:
     :: else -> goto again
     fi
   };
-  atomic { make_window(); is_listed(); goto again };
+  atomic { make_gate(); is_listed(); goto again };
 refused:
   atomic {
 #ifdef BROKEN_TAKEN_OUT_WITHOUT_COMPARE
@@ -402,12 +351,8 @@ withdraw:
   };
   atomic {
     if
-#ifdef DUAL
-    :: window_id[p] <= id && (!open[p] || (hi[p] == 0 && phase_of[p] == NO_PHASE)) ->
-#else
-    :: window_id[p] <= id && (!open[p] || seal[source(p)] != p + 1) ->
-#endif
-       window_id[p] = id;
+    :: gate_id[p] <= id && (!open[p] || seal[source(p)] != p + 1) ->
+       gate_id[p] = id;
        open[p] = false
     :: else -> goto again
     fi
@@ -441,36 +386,6 @@ withdraw:
   };
 
 advance:
-#ifdef DUAL
-  if
-  :: atomic { open[p] && lo[p] < hi[p] -> lo[p] = hi[p] }
-  :: atomic { open[p] && !finished[p] && lo[p] < hi[p] -> hi[p] = lo[p] }
-  :: atomic { open[p] && !finished[p] && lo[p] == hi[p] &&
-              (phase_of[p] == NO_PHASE || phase_of[p] == lo[p]) ->
-       if
-       :: lo[p] > 0 -> lo[p] = lo[p] - 1
-       :: hi[p] == 0 -> hi[p] = 1
-       :: hi[p] == 1 ->
-#ifndef BROKEN_PROGRAMS_OF_OTHERS_LEFT
-          look_for_programs_of_others();
-#endif
-          if
-          :: !found -> hi[p] = 2
-          :: else
-          fi
-       :: else
-       fi }
-  /* a finished plan's programs have had their time: nobody registers there any more */
-  :: atomic { open[p] && !finished[p] && state[p] == IN_EFFECT ->
-       q = 0;
-       do
-       :: q < PLANS -> if :: q != p && finished[q] -> open[q] = false :: else fi; q++
-       :: else -> break
-       od;
-       q = 0 }
-  :: else
-  fi;
-#else
   if
   :: atomic { open[p] && !finished[p] && holder[source(p)] == NOBODY && is_free(source(p)) ->
        seal[source(p)] = p + 1 }
@@ -478,21 +393,16 @@ advance:
        seal[source(p)] = 0 }
   :: else
   fi;
-#endif
   goto again;
 
 finish:
   atomic {
-#ifdef DUAL
-    found = !(open[p] && lo[p] == 2);
-#else
     found = !(open[p] && seal[source(p)] == p + 1);
 #ifndef BROKEN_PROGRAMS_OF_OTHERS_LEFT
     if
     :: !found && !finished[p] -> look_for_programs_of_others()
     :: else
     fi;
-#endif
 #endif
     if
     :: state[p] == IN_EFFECT && !found ->
@@ -541,7 +451,7 @@ proctype Last() {
        fi;
        if
        :: state[p] == ENDING ->
-          assert(window_id[p] <= source_id[p]);
+          assert(gate_id[p] <= source_id[p]);
           open[p] = false;
           if
           :: target_id[p] <= source_id[p] -> target_id[p] = 0

@@ -68,21 +68,16 @@ class MissingReference : public LockError {
   explicit MissingReference(std::string text);
 };
 
-/// move: one atomic write hands each lock over. dual: rolling configurations, phase by phase.
-enum class MigrateMode { move, dual };
-
 /// A lock that is being moved from one store to another (docs/migration.md).
 struct MigrateConfig {
   std::string from;
   std::string to;
   std::string plan;
-  MigrateMode mode = MigrateMode::move;
-  /// Mode dual only. 0 locks `from`; 1 locks `from` and then `to`; 2 locks `to`.
-  int phase = 0;
-  /// Mode dual only: the store that keeps the window. Empty: `to` if it forgets nothing, else
-  /// `from`.
-  std::string window;
-  /// Shortest interval at which a client that waits in `to` checks whether the lock has moved back.
+  /// The store that keeps the plan's gate if `from` may forget: `to`, or a third one, which forgets
+  /// nothing. Empty: `from` keeps it.
+  std::string gate;
+  /// Without `gate`: shortest interval at which a client that waits in `to` checks whether the lock
+  /// has moved back.
   std::chrono::milliseconds poll{1000};
 };
 

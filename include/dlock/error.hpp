@@ -68,16 +68,14 @@ enum class errc {
   moving = 20,
   /// A migration's record names a store that this configuration does not have.
   not_configured = 21,
-  /// A migration in mode dual admits only registered clients, and this one's registration is over.
-  not_registered = 22,
-  /// A migration in mode dual does not admit clients of this phase now.
-  window_closed = 23,
   /// The queue is full: AcquireOptions::max_queue clients wait already. The claim left nothing in
   /// the store.
   queue_full = 24,
   /// A newer version of dlock wrote a record that this version cannot read. The record was left as
   /// it is. The message names both formats. Upgrade this program.
   newer_format = 25,
+  /// A migration's gate is not there, or belongs to another start of the plan: nothing is acquired.
+  no_gate = 26,
 };
 
 /// The category of dlock's own codes and of the portable conditions.

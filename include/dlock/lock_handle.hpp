@@ -57,6 +57,7 @@ enum class LossReason {
   max_hold,         ///< it was held for AcquireOptions::max_hold
   no_progress,      ///< progress() was not called for AcquireOptions::progress_every
   access_denied,  ///< the local deadline passed while the store refused our password or certificate
+  gate_not_confirmed,  ///< a migration's gate could not be read in time
 };
 
 const char* to_string(HandleState value) noexcept;

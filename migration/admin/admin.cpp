@@ -9,11 +9,11 @@ Admin::Admin(Config config, OpenOptions options, std::string plan, Tell tell)
     : session_(std::make_unique<Session>(std::move(config), std::move(options), std::move(plan),
                                          std::move(tell))),
       move_(*session_),
-      dual_(*session_) {}
+      leased_(*session_) {}
 
 Admin::~Admin() = default;
 
-bool Admin::is_dual() const noexcept { return session_->is_dual(); }
+bool Admin::is_leased() const noexcept { return !session_->gate().empty(); }
 
 bool Admin::stop() { return session_->stop(); }
 

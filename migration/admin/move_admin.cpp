@@ -66,12 +66,6 @@ void MoveAdmin::look_at_names(PlanReport& report) {
 }
 
 PlanReport MoveAdmin::make(const PlanRequest& request) {
-  if (!request.names.empty()) {
-    throw Misuse{
-        fmt::format("plan '{}' governs every lock that its route matches, those made later "
-                    "too: leave the names out, or narrow the route's `match`",
-                    session_.plan())};
-  }
   const auto ends = session_.run<Result<std::vector<End>>>([](Stores stores) {
     return look_at_ends({stores.from, stores.to});
   });
@@ -80,6 +74,13 @@ PlanReport MoveAdmin::make(const PlanRequest& request) {
   const auto& to = ends.value->at(1);
   PlanReport report;
   report.objections = objections(from, to);
+  if (!keeps_records(from.capabilities) || !from.capabilities.can_gate) {
+    const auto gate = keeps_records(to.capabilities) ? to.name : std::string("STORE");
+    report.objections.push_back(fmt::format(
+        "locks leave such a store under a gate that another store keeps: write `{}`{}",
+        route_line(session_.patterns().front(), from.name, to.name, session_.plan(), gate),
+        gate == to.name ? "" : ", with a STORE that forgets nothing"));
+  }
   auto& plan = report.plan;
   plan.name = session_.plan();
   plan.from = session_.from();
@@ -116,7 +117,7 @@ PlanReport MoveAdmin::start(const StartRequest& request) {
   auto found = find(false);
   if (found.failure.error) fail(found.failure);
   PlanReport report;
-  if (found.plan && found.listed && request.plan.names.empty()) {
+  if (found.plan && found.listed) {
     require_governed(*found.plan);
     report.plan = *found.plan;
   } else {

@@ -31,6 +31,7 @@ class MoveAdmin {
   StepsReport step(const StepRequest& request);
 
  private:
+  /// Throws Refusal if the plan was started with a leased gate.
   Ledger::Found find(bool ask_target);
   Failure with_ledger(std::function<asio::awaitable<Failure>(Ledger&)> work);
   /// Throws Refusal or LockError if the work fails.

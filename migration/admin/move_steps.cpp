@@ -58,12 +58,18 @@ Verdict verdict_on(const std::vector<StepReport>& steps) {
 }
 
 Ledger::Found MoveAdmin::find(bool ask_target) {
-  return session_.run<Ledger::Found>(
+  auto found = session_.run<Ledger::Found>(
       [plan = session_.plan(), ask_target](Stores stores) -> asio::awaitable<Ledger::Found> {
         Ledger ledger(stores.from, stores.to);
-        auto found = co_await ledger.find(plan, ask_target);
-        co_return found;
+        auto answer = co_await ledger.find(plan, ask_target);
+        co_return answer;
       });
+  if (found.plan && found.plan->is_leased()) {
+    throw Refusal{fmt::format(
+        "plan '{}' was started with `gate: {}`; write it into the route: `{}`", session_.plan(),
+        found.plan->gate, route_line(session_.patterns().front(), *found.plan))};
+  }
+  return found;
 }
 
 Failure MoveAdmin::with_ledger(std::function<asio::awaitable<Failure>(Ledger&)> work) {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "migration/dual/dual_report.hpp"
 #include "migration/gate.hpp"
+#include "migration/leased/leased_report.hpp"
 #include "migration/plan.hpp"
 #include "migration/step_report.hpp"
 #include "migration/stranger.hpp"
@@ -37,17 +37,17 @@ struct StepsReport {
 /// The one verdict on all of them: refused before unreachable before waiting before done.
 Verdict verdict_on(const std::vector<StepReport>& steps);
 
-/// Of `plan` in mode dual.
-struct DualPlanReport {
+/// Of `plan` with a leased gate.
+struct LeasedPlanReport {
   Plan plan;
   std::vector<std::string> objections;
-  std::vector<std::string> remarks;  ///< what an operator should know, and can live with
+  std::vector<std::string> remarks;
 };
 
-/// Of `start` and of steps in mode dual.
-struct DualStepReport {
+/// Of `start` and of steps with a leased gate.
+struct LeasedStepReport {
   Plan plan;
-  DualReport report;
+  LeasedReport report;
   bool finished = false;
   bool withdrawn = false;
 };

@@ -42,7 +42,7 @@ Session::Session(Config config, OpenOptions options, std::string plan, Tell tell
 
 Session::Stores Session::stores(std::shared_ptr<Store> from) const {
   Stores all{std::move(from), engine_->store(migrate_.to), nullptr};
-  if (!migrate_.window.empty()) all.window = engine_->store(migrate_.window);
+  if (!migrate_.gate.empty()) all.gate = engine_->store(migrate_.gate);
   return all;
 }
 

@@ -33,15 +33,14 @@ class Session {
   struct Stores {
     std::shared_ptr<Store> from;
     std::shared_ptr<Store> to;
-    std::shared_ptr<Store> window;  ///< of mode dual, where the route names it; else null
+    std::shared_ptr<Store> gate;  ///< of a leased gate; else null
   };
 
   const std::string& plan() const noexcept { return plan_; }
   const std::string& from() const noexcept { return migrate_.from; }
   const std::string& to() const noexcept { return migrate_.to; }
-  /// As the route writes it; may be empty.
-  const std::string& window() const noexcept { return migrate_.window; }
-  bool is_dual() const noexcept { return migrate_.mode == MigrateMode::dual; }
+  /// The store of the leased gate; empty: mode move.
+  const std::string& gate() const noexcept { return migrate_.gate; }
   /// The patterns of the routes that have the plan.
   const std::vector<std::string>& patterns() const noexcept { return patterns_; }
   const Routes& routes() const noexcept { return engine_->routes(); }

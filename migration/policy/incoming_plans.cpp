@@ -120,16 +120,14 @@ std::optional<std::uint64_t> IncomingPlans::opens(std::string_view name,
 Failure IncomingPlans::admit(std::string_view name, std::string_view store) const {
   for (const auto& [plan_name, plan] : unfinished_) {
     if (!plan.has(name)) continue;
-    const bool is_dual = plan.mode == MigrateMode::dual;
-    const auto line =
-        is_dual ? route_line(name, plan, 2) : route_line(name, plan.from, store, plan_name);
+    const auto line = route_line(name, plan.from, store, plan_name, plan.gate);
     return make_failure(
         errc::config_unsafe,
         fmt::format("plan '{}' is moving it from the store '{}' to '{}' and is not finished: its "
                     "holder may still be in '{}'; write `{}` below `locks:`, or run `dlock migrate "
                     "finish {}{}`",
                     plan_name, plan.from, store, plan.from, line, plan_name,
-                    is_dual ? "" : " --all"));
+                    plan.is_leased() ? "" : " --all"));
   }
   // Which names it has is not known: none may be locked.
   for (const auto& [plan_name, why] : unread_) {

@@ -12,10 +12,9 @@
 
 namespace dlock::core::migration {
 
-/// In the source. `program`: what the claim's id begins with, in place of its first 13 characters:
-/// the program of a plan in mode dual, or that it takes part in one of mode move. `gate`: of a
-/// store that can have one, the claim is made while the plan's gate is so; null: it does not
-/// matter.
+/// In the source. `program`: the mark of a participant, which replaces the first 13 characters of
+/// the claim's id. `gate`: in a store that can compare it, the claim is made only while the plan's
+/// gate is so; null: no comparison.
 std::shared_ptr<ClaimPolicy> source_claims(Store& store, std::string program,
                                            GatePtr gate = nullptr);
 

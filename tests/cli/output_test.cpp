@@ -10,7 +10,7 @@
 
 #include "cli/output/json.hpp"
 #include "cli/output/last_run.hpp"
-#include "cli/output/migrate_dual_output.hpp"
+#include "cli/output/migrate_leased_output.hpp"
 #include "cli/output/migrate_output.hpp"
 #include "cli/output/plan_values.hpp"
 #include "cli/output/semaphore_output.hpp"
@@ -488,13 +488,6 @@ moves::Plan gate_plan() {
   return plan;
 }
 
-moves::Plan plan_of_names(std::vector<std::string> names) {
-  auto plan = gate_plan();
-  plan.patterns.clear();
-  plan.names = std::move(names);
-  return plan;
-}
-
 moves::Record record(moves::MoveState state) {
   moves::Record record;
   record.state = state;
@@ -670,170 +663,126 @@ TEST(CliOutputMove, NamesAtMostFiftyLocksThatAreDone) {
   EXPECT_EQ(to_text(report), "b: it is held (" + moves::state_text({}) + ")\n50 others are done");
 }
 
-moves::Plan dual_plan() {
-  auto plan = plan_of_names({"c"});
-  plan.mode = MigrateMode::dual;
-  plan.patterns = {"a/**"};
-  plan.window = "notes";
-  plan.registration = 10s;
+moves::Plan leased_plan() {
+  auto plan = gate_plan();
+  plan.patterns = {"a/**", "c"};
+  plan.gate = "notes";
+  plan.lease = 10s;
   return plan;
 }
 
-moves::Window window_at(int lo, int hi) {
-  moves::Window window;
-  window.lo = lo;
-  window.hi = hi;
-  window.ver = 2;
-  window.floor = 3;
-  window.since_ms = 1'000;
-  return window;
+moves::LeasedGate leased_gate(moves::LeasedState state) {
+  moves::LeasedGate gate;
+  gate.state = state;
+  gate.version = 2;
+  gate.from = "old";
+  gate.to = "new";
+  gate.floor = 3;
+  gate.ceiling = 9;
+  gate.since_ms = 1'000;
+  return gate;
 }
 
-std::vector<moves::Program> programs(std::size_t count, int phase) {
-  std::vector<moves::Program> programs(count);
-  for (auto& program : programs) {
-    program.id = "0123abcd-4567";
-    program.phase = phase;
-    program.pid = 42;
-    program.host = "web1";
-    program.app = "app";
-  }
-  return programs;
-}
+const std::string kLeasedHeader = "plan p: from 'old' to 'new', gate in 'notes'";
+const std::string kLeasedJson =
+    R"({"plan":"p","from":"old","to":"new","gate_store":"notes","gate_lease_ms":10000,)"
+    R"("max_lease_ms":30000,)";
+const std::string kLeasedRoute =
+    "\nconfiguration of every program: `- { match: \"a/**\", migrate: { from: old, to: new, plan: "
+    "p, gate: notes } }`";
+const std::string kStrangerJson =
+    R"("strangers":[{"store":"old","name":"a/1","holds":true,"host":"web1","pid":42,)"
+    R"("app":"app","id":"id-app"}])";
 
-const std::string kProgramLine = "\n    app (pid 42 on web1, phase 1)";
-const std::string kProgramJson =
-    R"({"id":"0123abcd-4567","phase":1,"host":"web1","pid":42,"app":"app"})";
-const std::string kDualHeader = "plan p: mode dual, from 'old' to 'new', window in 'notes'";
-const std::string kDualJson =
-    R"({"plan":"p","mode":"dual","from":"old","to":"new","max_lease_ms":30000,)"
-    R"("registration_ms":10000,)";
-
-TEST(CliOutputDual, ShowsAPlanWithAllItsFields) {
-  moves::DualPlanReport report;
-  report.plan = dual_plan();
+TEST(CliOutputLeased, ShowsAPlanWithAllItsFields) {
+  moves::LeasedPlanReport report;
+  report.plan = leased_plan();
+  const auto head = kLeasedHeader + "\nprograms rely on a reading of the gate for 10s at most";
+  EXPECT_EQ(to_text(report), head + "\n  a/**\n  c\nnext: dlock migrate start p");
   report.remarks = {"a remark"};
-  EXPECT_EQ(to_text(report),
-            kDualHeader +
-                "\nleases 30s at most; a program that has died counts for 10s more"
-                "\nnote: a remark\n  a/** (a pattern)\n  c\nnext: dlock migrate start p");
   report.objections = {"it is too long"};
-  EXPECT_EQ(to_text(report), "refused: it is too long\n" + kDualHeader +
-                                 "\nleases 30s at most; a program that has died counts for 10s more"
-                                 "\nnote: a remark\n  a/** (a pattern)\n  c");
-  EXPECT_EQ(to_json(report), kDualJson + R"("window":"notes","names":["c"],"patterns":["a/**"],)"
-                                         R"("objections":["it is too long"],)"
-                                         R"("remarks":["a remark"]})");
+  EXPECT_EQ(to_text(report), "refused: it is too long\n" + head + "\nnote: a remark\n  a/**\n  c");
+  EXPECT_EQ(to_json(report), kLeasedJson + R"("patterns":["a/**","c"],)"
+                                           R"("objections":["it is too long"],)"
+                                           R"("remarks":["a remark"]})");
 }
 
-TEST(CliOutputDual, SaysWhatToWrite) {
-  const auto plan = dual_plan();
-  const auto line = [&](int phase) { return moves::route_line("a/**", plan, phase); };
-  EXPECT_EQ(line_to_write(plan, window_at(1, 1)),
-            "every program is to have `phase: 1`: `" + line(1) + "`");
-  EXPECT_EQ(line_to_write(plan, window_at(1, 2)),
-            "forward, write `phase: 2` instead of `phase: 1` into every program and restart it: `" +
-                line(2) + "`; back, the other way round");
-  auto finished = window_at(2, 2);
-  finished.finished = true;
-  EXPECT_EQ(line_to_write(plan, finished),
-            "write into every program: `- { match: \"a/**\", store: new }`");
-  auto without = plan;
-  without.patterns.clear();
-  EXPECT_EQ(line_to_write(without, finished),
-            "write into every program: `- { match: \"**\", store: new }`");
-}
-
-TEST(CliOutputDual, ShowsTheWindowAndItsPrograms) {
-  moves::DualStatus status;
-  status.plan = dual_plan();
-  status.window = window_at(1, 2);
-  status.window->programs = programs(1, 1);
+TEST(CliOutputLeased, ShowsTheGateAndTheRouteOfEveryProgram) {
+  moves::LeasedStatus status;
+  status.plan = leased_plan();
+  status.gate = leased_gate(moves::LeasedState::source_then_target);
   status.alarms = {"it burns"};
+  status.remarks = {"a remark"};
   status.strangers = {kStrangers[0]};
-  status.laggards = programs(1, 1);
   status.next = "wait";
   EXPECT_EQ(to_text(status, 14'999),
-            kDualHeader + "\nALARM: it burns\nwindow: phases " + moves::phases_text(1, 2) +
-                " are admitted, for 13s" + "\n  phase 1 locks 'old', then 'new': 1 registered" +
-                kProgramLine + "\n  phase 2 locks 'new': nobody is registered" +
-                "\n  seen now: " + moves::describe(kStrangers[0]) +
-                "\nconfiguration: " + line_to_write(status.plan, *status.window) + "\nnext: wait");
+            kLeasedHeader +
+                "\nALARM: it burns\nS_THEN_T for 13s: locks are acquired in 'old', then in 'new'"
+                "\nnote: a remark\n  seen now: " +
+                moves::describe(kStrangers[0]) + kLeasedRoute + "\nnext: wait");
   EXPECT_EQ(to_json(status, 14'999),
-            kDualJson +
-                R"("finished":false,"next":"wait","alarms":["it burns"],)"
-                R"("window":{"store":"notes","lo":1,"hi":2,"ver":2,"floor":3,)"
-                R"("since_ms":13999,"programs":[)" +
-                kProgramJson + R"(]},"laggards":[)" + kProgramJson +
-                R"(],"strangers":[{"store":"old","name":"a/1","holds":true,"host":"web1","pid":42,)"
-                R"("app":"app","id":"id-app"}],"names":["c"],"patterns":["a/**"]})");
-  status = {};
-  status.plan = dual_plan();
-  EXPECT_EQ(to_text(status, 0), kDualHeader);
-  EXPECT_NE(to_json(status, 0).find(R"("window":null)"), std::string::npos);
-  status.window = window_at(2, 2);
-  status.window->finished = true;
-  status.finished = true;
-  EXPECT_EQ(to_text(status, 0), kDualHeader + ", finished\nconfiguration: " +
-                                    line_to_write(status.plan, *status.window));
-  EXPECT_NE(to_json(status, 999).find(R"("since_ms":0,)"), std::string::npos);
-  EXPECT_NE(to_json(status, 1'001).find(R"("since_ms":1,)"), std::string::npos);
+            kLeasedJson +
+                R"("gate":{"state":"S_THEN_T","ver":2,"floor":3,"ceiling":9,)"
+                R"("since_ms":13999},"next":"wait","alarms":["it burns"],)"
+                R"("remarks":["a remark"],)" +
+                kStrangerJson + R"(,"patterns":["a/**","c"]})");
+  EXPECT_NE(to_json(status, 999).find(R"("since_ms":0})"), std::string::npos);
+  EXPECT_NE(to_json(status, 1'001).find(R"("since_ms":1})"), std::string::npos);
 }
 
-TEST(CliOutputDual, ShowsProgramsOfAClosedPhaseTwentyAtMost) {
-  moves::DualStatus status;
-  status.plan = dual_plan();
-  status.window = window_at(0, 0);
-  status.window->programs = programs(20, 1);
-  const auto text = [&status] {
-    const auto all = to_text(status, 1'000);
-    return all.substr(0, all.find("\nconfiguration: "));
-  };
-  std::string twenty = kDualHeader + "\nwindow: phase " + moves::phases_text(0, 0) +
-                       " is admitted, for 0s\n  phase 0 locks 'old': nobody is registered"
-                       "\n  phase 1 locks 'old', then 'new' and is closed, no other may come: ";
-  std::string lines = " registered";
-  for (int i = 0; i < 20; ++i) lines += kProgramLine;
-  EXPECT_EQ(text(), twenty + "20" + lines);
-  status.window->programs.push_back(programs(1, 1)[0]);
-  EXPECT_EQ(text(), twenty + "21" + lines + "\n    and 1 more; --json has all");
+TEST(CliOutputLeased, ShowsALostGate) {
+  moves::LeasedStatus status;
+  status.plan = leased_plan();
+  status.next = "restore the gate";
+  EXPECT_EQ(to_text(status, 0), kLeasedHeader + "\nnext: restore the gate");
+  EXPECT_NE(to_json(status, 0).find(R"("gate":null)"), std::string::npos);
 }
 
-TEST(CliOutputDual, ShowsAStep) {
-  moves::DualStepReport step;
-  step.plan = dual_plan();
+TEST(CliOutputLeased, ShowsTheStoreThatAPlanHasLeftItsLocksIn) {
+  moves::LeasedStatus status;
+  status.plan = leased_plan();
+  for (const auto& [state, store] : {std::pair(moves::LeasedState::final_, "new"),
+                                     std::pair(moves::LeasedState::ended, "old")}) {
+    status.gate = leased_gate(state);
+    const auto line =
+        std::string("\nconfiguration of every program: `- { match: \"a/**\", store: ") + store +
+        " }`";
+    EXPECT_NE(to_text(status, 0).find(line), std::string::npos) << to_text(status, 0);
+  }
+}
+
+TEST(CliOutputLeased, ShowsAStep) {
+  moves::LeasedStepReport step;
+  step.plan = leased_plan();
   step.report.verdict = moves::Verdict::done;
   step.report.text = "it is so";
-  EXPECT_EQ(to_text(step), "p: it is so");
-  step.report.window = window_at(1, 2);
+  EXPECT_EQ(to_text(step), "p: it is so") << "no gate is known";
+  step.report.gate = leased_gate(moves::LeasedState::target);
   step.report.changed = true;
-  const auto line = "\nconfiguration: " + line_to_write(step.plan, *step.report.window);
-  EXPECT_EQ(to_text(step), "p: it is so" + line);
-  step.report.strangers.assign(3, kStrangers[1]);
-  step.report.waits_for = programs(3, 1);
-  EXPECT_EQ(to_text(step), "p: it is so" + line);
-  step.report.strangers.push_back(kStrangers[1]);
-  const auto seen = "\n  seen now: " + moves::describe(kStrangers[1]);
-  EXPECT_EQ(to_text(step), "p: it is so" + seen + seen + seen + seen + line);
-  step.report.strangers.clear();
-  step.report.waits_for = programs(4, 1);
-  const auto waits = kProgramLine + kProgramLine + kProgramLine + kProgramLine;
+  EXPECT_EQ(to_text(step), "p: it is so" + kLeasedRoute);
+  step.report.gate->state = moves::LeasedState::final_;
   step.finished = true;
-  EXPECT_EQ(to_text(step),
-            "p: it is so" + waits + "\nplan p is finished: its locks are at home in 'new'" + line);
-  step.report.verdict = moves::Verdict::waiting;
+  const std::string home = "\nplan p is finished: its locks are at home in 'new'";
+  EXPECT_EQ(to_text(step), "p: it is so" + home +
+                               "\nconfiguration of every program: `- { match: \"a/**\", store: "
+                               "new }`");
   step.finished = false;
-  EXPECT_EQ(to_text(step), "p: it is so" + waits);
   step.withdrawn = true;
-  EXPECT_EQ(to_text(step), "p: it is so" + waits + "\nplan p is withdrawn");
-  step.report.waits_for = programs(1, 1);
-  step.report.waits_for[0].pid = 0;
-  EXPECT_EQ(to_json(step, 2'000),
-            kDualJson + R"("outcome":"waiting","changed":true,"text":"it is so",)"
-                        R"("window":{"store":"notes","lo":1,"hi":2,"ver":2,"floor":3,)"
-                        R"("since_ms":1000,"programs":[]},"waits_for":[{"id":"0123abcd-4567",)"
-                        R"("phase":1,"host":"web1","pid":null,"app":"app"}],"strangers":[],)"
-                        R"("finished":false,"withdrawn":true})");
+  step.report.gate->state = moves::LeasedState::ended;
+  EXPECT_EQ(to_text(step),
+            "p: it is so\nplan p is withdrawn"
+            "\nconfiguration of every program: `- { match: \"a/**\", store: old }`");
+  step.withdrawn = false;
+  step.report.verdict = moves::Verdict::waiting;
+  step.report.gate->state = moves::LeasedState::source_then_target;
+  step.report.strangers = {kStrangers[0]};
+  EXPECT_EQ(to_text(step), "p: it is so\n  seen now: " + moves::describe(kStrangers[0]))
+      << "no configuration is due while it waits";
+  EXPECT_EQ(to_json(step, 2'000), kLeasedJson +
+                                      R"("outcome":"waiting","changed":true,"text":"it is so",)"
+                                      R"("gate":{"state":"S_THEN_T","ver":2,"floor":3,"ceiling":9,)"
+                                      R"("since_ms":1000},)" +
+                                      kStrangerJson + R"(,"finished":false,"withdrawn":false})");
 }
 
 TEST(CliOutputStatus, EachErrorHasItsExitStatus) {
@@ -847,9 +796,9 @@ TEST(CliOutputStatus, EachErrorHasItsExitStatus) {
       {errc::corrupt_file, Exit::foreign},    {errc::newer_format, Exit::foreign},
       {errc::config_invalid, Exit::config},   {errc::config_unsafe, Exit::config},
       {errc::access_denied, Exit::config},    {errc::moving, Exit::config},
-      {errc::not_configured, Exit::config},   {errc::window_closed, Exit::config},
+      {errc::not_configured, Exit::config},   {errc::no_gate, Exit::config},
       {errc::unavailable, Exit::unavailable}, {errc::closed, Exit::unavailable},
-      {errc::cancelled, Exit::unavailable},   {errc::not_registered, Exit::unavailable},
+      {errc::cancelled, Exit::unavailable},
   };
   for (const auto& [error, status] : table) {
     EXPECT_EQ(program::exit_of(make_error_code(error)), status) << make_error_code(error).message();

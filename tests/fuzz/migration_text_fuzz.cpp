@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Records and plans, as a store hands them to us that others can write to. Input: the text.
+#include "core/config/routes.hpp"
 #include "core/spi/word.hpp"
 #include "dlock/sequencer.hpp"
 #include "dlock/spi/name.hpp"
@@ -34,10 +35,12 @@ void check_plan(std::string_view text) {
   const auto plan = moves::parse_plan(text, &why);
   if (!plan) return require(!why.empty(), "an error says why");
   require(moves::to_text(*plan) == text, "one plan has one text");
-  for (const auto& name : plan->names) {
-    require(name_error(name).empty(), "a name is one");
-    require(plan->has(name), "it has its names");
+  require(!plan->patterns.empty(), "a plan has a pattern");
+  for (const auto& pattern : plan->patterns) {
+    require(core::pattern_error(pattern).empty(), "a pattern is one");
+    require(!name_error(pattern).empty() || plan->has(pattern), "an exact name is in its plan");
   }
+  require(!plan->is_leased() || core::is_word(plan->gate), "a gate is in a store");
 }
 
 void check_list(std::string_view text) {

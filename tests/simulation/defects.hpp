@@ -25,6 +25,6 @@ struct Defect {
 std::vector<Defect> all_defects();
 /// Those that a fleet finds which is moved: lock by lock, behind a gate, in both stores at once.
 std::vector<Defect> move_defects();
-std::vector<Defect> dual_defects();
+std::vector<Defect> leased_defects();
 
 }  // namespace dlock::simulation

@@ -8,7 +8,7 @@
 #   chance N [from S] [in MODE]  by N random runs at most, of the core or of its store; from S on it
 #                      is soon; in that mode of dlock-sim alone, `pairs`: several locks on two stores
 #   scenario           by a chosen course of events
-#   move|dual N [seed S]          by N runs of a fleet in that mode at most; S is one that shows it
+#   move|leased N [seed S]          by N runs of a fleet in that mode at most; S is one that shows it
 # One without sections is a mistake of a simulated server, which asks is_planted().
 import argparse
 import collections
@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "testkit"))
 import edits  # noqa: E402
 
-FOUND = re.compile(r"(?:(chance) (\d+)(?: from (\d+))?(?: in ([\w-]+))?|(scenario)|(move|dual) (\d+)(?: seed (\d+))?)$")
+FOUND = re.compile(r"(?:(chance) (\d+)(?: from (\d+))?(?: in ([\w-]+))?|(scenario)|(move|leased) (\d+)(?: seed (\d+))?)$")
 Way = collections.namedtuple("Way", "how most seed mode")
 
 
@@ -31,7 +31,7 @@ def ways(defect):
         match = FOUND.match(value)
         if not match:
             raise edits.EditError(f"{defect.path}: `found: {value}`; write `chance N [from S] [in MODE]`, "
-                                  "`scenario`, or `move|dual N [seed S]`")
+                                  "`scenario`, or `move|leased N [seed S]`")
         how = match[1] or match[5] or match[6]
         all_ways.append(Way(how, int(match[2] or match[7] or 0), int(match[3] or match[8] or 0),
                             match[4] or ""))
@@ -77,7 +77,7 @@ def configure(out, stores):
                 tests.append((defect.name, way.how, way.most, 1))
     head = ("// SPDX-License-Identifier: Apache-2.0\n//\n// Generated from */defects/*.edit.\n"
             '#include "tests/simulation/defects.hpp"\n\nnamespace dlock::simulation {\n\n')
-    names = ["all_defects"], ["move_defects", "dual_defects"]
+    names = ["all_defects"], ["move_defects", "leased_defects"]
     for file, functions in zip(("defects.cpp", "migration_defects.cpp"), names):
         body = "".join(table(name, lists[name]) for name in functions)
         write_if_new(out / file, head + body + "}  // namespace dlock::simulation\n")

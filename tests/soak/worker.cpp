@@ -93,13 +93,11 @@ class Actor {
          fmt::format("{} in {} ms: {}: {}", name, options.wait->count(), ec.message(),
                      why.server_text));
     if (!options_.config.empty() &&
-        (ec == errc::moving || ec == errc::config_unsafe || ec == errc::window_closed)) {
+        (ec == errc::moving || ec == errc::config_unsafe || ec == errc::no_gate)) {
       note(Note::turned_away, 0, fmt::format("{}: {}", name, why.server_text));
       std::this_thread::sleep_for(50ms);
       return {};
     }
-    // It was stopped for longer than its registration with a migration lasts.
-    if (ec == errc::not_registered) return {};
     if (ec != errc::timed_out && ec != errc::unavailable && ec != errc::cancelled) {
       note(Note::odd, 0, fmt::format("acquire of {}: {}", name, ec.message()));
     }

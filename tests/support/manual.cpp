@@ -48,16 +48,23 @@ std::vector<std::string> manual_configurations(const std::string& page, std::str
   return blocks;
 }
 
-std::string with_stores(const std::string& configuration, const std::string& old_url,
-                        const std::string& new_url) {
+std::string with_stores(const std::string& configuration,
+                        const std::map<std::string, std::string>& urls) {
   std::istringstream lines(configuration);
   std::string text;
   for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("  old:")) line = "  old: { url: \"" + old_url + "\" }";
-    if (line.starts_with("  new:")) line = "  new: { url: \"" + new_url + "\" }";
+    for (const auto& [name, url] : urls) {
+      const auto start = "  " + name + ":";
+      if (line.starts_with(start)) line = start + " { url: \"" + url + "\" }";
+    }
     text += line + "\n";
   }
   return text;
+}
+
+std::string with_stores(const std::string& configuration, const std::string& old_url,
+                        const std::string& new_url) {
+  return with_stores(configuration, {{"old", old_url}, {"new", new_url}});
 }
 
 }  // namespace dlock::testkit

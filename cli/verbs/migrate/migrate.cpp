@@ -8,7 +8,7 @@
 
 #include "cli/output/migrate_output.hpp"
 #include "cli/verbs/commands.hpp"
-#include "cli/verbs/migrate/migrate_dual.hpp"
+#include "cli/verbs/migrate/migrate_leased.hpp"
 #include "cli/verbs/migrate/migrate_session.hpp"
 #include "program/output.hpp"
 
@@ -66,19 +66,16 @@ int step(MigrateSession& session, const Arguments& arguments, moves::Goal goal) 
 }
 
 void check_options(const Arguments& arguments) {
-  const bool dual = arguments.mode == "dual" || !arguments.window_store.empty() ||
-                    arguments.legacy_gone || arguments.at || arguments.registration;
-  if (!dual) return;
+  if (!arguments.legacy_gone && arguments.at.empty() && !arguments.gate_lease) return;
   throw moves::Misuse{
-      fmt::format("the route of plan '{0}' says nothing of mode dual, and --mode dual, --window, "
-                  "--registration, --legacy-gone and --at are of that; write `mode: dual, phase: "
-                  "0` beside `plan: {0}`, or leave them out",
+      fmt::format("--legacy-gone, --at and --gate-lease are for a plan with a gate; write `gate: "
+                  "STORE` beside `plan: {}`, or leave them out",
                   arguments.plan)};
 }
 
 int dispatch(const Arguments& arguments) {
   MigrateSession session(arguments);
-  if (session.admin().is_dual()) return migrate_dual(session, arguments);
+  if (session.admin().is_leased()) return migrate_leased(session, arguments);
   check_options(arguments);
   switch (arguments.verb) {
     case Verb::migrate_plan:

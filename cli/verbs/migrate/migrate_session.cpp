@@ -59,11 +59,12 @@ Exit exit_of(Verdict verdict) noexcept {
 
 moves::StartRequest start_request(const Arguments& arguments) {
   moves::StartRequest request;
-  request.plan.names = arguments.names;
   request.plan.max_lease = arguments.max_lease;
-  request.plan.registration = arguments.registration;
+  request.plan.gate_lease = arguments.gate_lease;
   request.with_strangers = arguments.yes;
-  request.at = arguments.at;
+  if (!arguments.at.empty()) {
+    request.at = arguments.at == "S" ? moves::LeasedState::source : moves::LeasedState::target;
+  }
   request.wait = arguments.wait.value_or(moves::kDefaultWait);
   return request;
 }

@@ -24,7 +24,7 @@ std::size_t changes_in(const std::string& output) {
   json::error_code error;
   const auto value = json::parse(output, error);
   if (error || !value.is_object()) return 0;
-  // Mode dual: a step of the window.
+  // With a gate: a turn of it.
   const auto* step = value.as_object().if_contains("changed");
   if (step != nullptr && step->is_bool()) return step->as_bool() ? 1 : 0;
   if (!value.as_object().contains("locks")) return 0;

@@ -172,7 +172,7 @@ class Conductor : private FleetAtWork {
 }  // namespace
 
 FleetRun run_fleet(const FleetOptions& options) {
-  return options.dual_source.empty() ? Conductor(options).go() : run_dual_fleet(options);
+  return options.leased_source.empty() ? Conductor(options).go() : run_leased_fleet(options);
 }
 
 soak::Terms terms() {

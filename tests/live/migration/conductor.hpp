@@ -20,10 +20,10 @@ struct FleetOptions {
   std::size_t last_leg = 3;
   /// Takes records out of a source by hand, which no promise covers: two holders must be seen.
   bool plant_lost_record = false;
-  /// Mode dual instead, from this store (memcached, redis) to ZooKeeper.
-  std::string dual_source;
-  /// ... whose source forgets while programs are there that know it alone: two holders must be
-  /// seen.
+  /// With a leased gate instead, from this store: memcached or redis. Empty: without.
+  std::string leased_source;
+  std::string leased_target = "zookeeper";  ///< or durable, or redis with the gate in ZooKeeper
+  /// The leased source forgets while programs know it alone: two holders must be seen.
   bool plant_early_wipe = false;
 
   bool is_planted() const { return plant_lost_record || plant_early_wipe; }
@@ -40,8 +40,8 @@ struct FleetRun {
 };
 
 FleetRun run_fleet(const FleetOptions& options);
-/// What run_fleet() does in mode dual.
-FleetRun run_dual_fleet(const FleetOptions& options);
+/// A run of run_fleet() with a leased gate.
+FleetRun run_leased_fleet(const FleetOptions& options);
 
 /// What the judge goes by.
 soak::Terms terms();

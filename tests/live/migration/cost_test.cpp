@@ -9,6 +9,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
+#include <vector>
 
 #include "dlock/lock_manager.hpp"
 #include "testkit/fault_proxy.hpp"
@@ -34,6 +36,9 @@ struct Cost {
   int round_trips = 0;
   std::uint64_t zookeeper = 0;  ///< requests, also those that nobody waits for
   std::uint64_t redis = 0;
+  std::uint64_t gate = 0;
+
+  auto operator<=>(const Cost&) const = default;
 };
 
 class MigrationCost : public testing::Test {
@@ -45,14 +50,28 @@ class MigrationCost : public testing::Test {
     to_redis_.emplace(redis_.port());
   }
 
+  /// A third store, whose requests are counted apart from those of the other two.
+  void start_gate() {
+    gate_.start();
+    to_gate_.emplace(gate_.port());
+  }
+  std::uint64_t gate_requests() const {
+    return to_gate_ ? to_gate_->stats().to_server.segments : 0;
+  }
+
   std::string config(const std::string& name, const std::string& route, bool by_proxy) {
     const auto zookeeper = by_proxy ? to_zookeeper_->port() : zookeeper_.port();
     const auto redis = by_proxy ? to_redis_->port() : redis_.port();
     const auto file = folder_ / (name + ".yaml");
+    std::string gate;
+    if (to_gate_) {
+      gate = fmt::format("  gate: \"redis://127.0.0.1:{}/0?lease=10s\"\n",
+                         by_proxy ? to_gate_->port() : gate_.port());
+    }
     write_file(file, fmt::format("stores:\n  zk: \"zookeeper://127.0.0.1:{}/app?session_timeout=10s"
-                                 "\"\n  redis: \"redis://127.0.0.1:{}/0?lease=10s\"\n"
+                                 "\"\n  redis: \"redis://127.0.0.1:{}/0?lease=10s\"\n{}"
                                  "locks:\n  - {{ match: \"**\", {} }}\n",
-                                 zookeeper, redis, route));
+                                 zookeeper, redis, gate, route));
     return file.string();
   }
   void migrate(const std::string& file, std::vector<std::string> arguments) {
@@ -63,14 +82,26 @@ class MigrationCost : public testing::Test {
     ASSERT_TRUE(finished.status.success()) << finished.out << finished.err;
   }
 
+  /// A command that may have to wait for another one.
+  void turn(const std::string& file, std::vector<std::string> arguments) {
+    constexpr int kWaits = 3;
+    ProcessOptions options;
+    options.argv = {DLOCK_BINARY, "--config", file, "migrate"};
+    options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
+    const auto finished = run(std::move(options));
+    const bool is_good = finished.status.success() || finished.status.shell_status() == kWaits;
+    ASSERT_TRUE(is_good) << finished.out << finished.err;
+  }
+
   void hold_answers_back(std::chrono::milliseconds by) {
     to_zookeeper_->delay(Direction::to_client, by);
     to_redis_->delay(Direction::to_client, by);
+    if (to_gate_) to_gate_->delay(Direction::to_client, by);
   }
   /// Warm: the program has had the lock before; `made`: another one that nobody has had.
   Cost cost_of(const std::string& file, const std::string& store, bool made = false) {
     auto locks = LockManager::from_file(file);
-    Cost least{1000, 0, 0};
+    Cost least{.round_trips = 1000};
     for (int i = 0; i < 2; ++i) locks.lock("orders/42")->acquire().release();
     // What is asked beside an acquire, and nobody waits for, has had its answer.
     (void)locks.status("orders/42");
@@ -79,6 +110,7 @@ class MigrationCost : public testing::Test {
       hold_answers_back(kAway);
       frames_.clear();
       const auto asked = to_redis_->stats().to_server.segments;
+      const auto asked_gate = gate_requests();
       const auto begun = Clock::now();
       auto held = lock->acquire();
       const auto took = Clock::now() - begun;
@@ -87,7 +119,8 @@ class MigrationCost : public testing::Test {
       cost.round_trips = static_cast<int>(took / kAway);
       cost.zookeeper = frames_.requests();
       cost.redis = to_redis_->stats().to_server.segments - asked;
-      if (cost.round_trips < least.round_trips) least = cost;
+      cost.gate = gate_requests() - asked_gate;
+      least = std::min(least, cost);
       hold_answers_back(0ms);
       held.release();
     }
@@ -97,6 +130,7 @@ class MigrationCost : public testing::Test {
     EXPECT_EQ(cost.round_trips, plain.round_trips) << what;
     EXPECT_EQ(cost.zookeeper, plain.zookeeper) << what;
     EXPECT_EQ(cost.redis, plain.redis) << what;
+    EXPECT_EQ(cost.gate, 0U) << what;
   }
 
   /// `seal`: round trips of it, of a name that is made while its plan goes on.
@@ -136,19 +170,14 @@ class MigrationCost : public testing::Test {
     expect_same(note("finished, made", home, to, true), target_made, "finished");
   }
 
-  /// One step of the window; its programs have gone, and nobody needs to be waited for.
-  void step(const std::string& operators, bool legacy_gone) {
-    std::vector<std::string> arguments{"advance", "p", "--wait", "30s"};
-    if (legacy_gone) arguments.emplace_back("--legacy-gone");
-    migrate(operators, std::move(arguments));
-  }
-
   TempDir folder_{"dlock-cost"};
   ZooKeeperServer zookeeper_;
   RedisServer redis_{{"--appendonly", "yes", "--appendfsync", "always"}};
   ZooKeeperFrames frames_;
   std::optional<FaultProxy> to_zookeeper_;
   std::optional<FaultProxy> to_redis_;
+  RedisServer gate_{{"--appendonly", "yes", "--appendfsync", "always"}};
+  std::optional<FaultProxy> to_gate_;
   int made_ = 0;
 };
 
@@ -160,33 +189,86 @@ TEST_F(MigrationCost, RedisToZooKeeperIsTwoRoundTripsMoreUntilItIsFinished) {
   measure("redis", "zk", 0);
 }
 
-// The registration is renewed beside it, and nobody waits for that.
-TEST_F(MigrationCost, InModeDualPhaseOneTakesBothStoresAndOneMore) {
-  const auto route = [](int phase) {
-    return fmt::format("migrate: {{ from: redis, to: zk, plan: p, mode: dual, phase: {} }}", phase);
-  };
-  const auto operators = config("operators", route(0), false);
-  const auto source = cost_of(config("source", "store: redis", true), "redis");
-  const auto target = cost_of(config("target", "store: zk", true), "zk");
-  // Nobody has locked without the route for longer than that.
-  migrate(operators, {"start", "p", "--max-lease", "1s"});
-  const auto zero = cost_of(config("zero", route(0), true), "redis");
-  step(operators, false);
-  const auto one = cost_of(config("one", route(1), true), "zk");
-  step(operators, false);
-  step(operators, true);
-  const auto two = cost_of(config("two", route(2), true), "zk");
-  for (const auto& [name, cost] :
-       {std::pair("source alone", &source), std::pair("target alone", &target),
-        std::pair("phase 0", &zero), std::pair("phase 1", &one), std::pair("phase 2", &two)}) {
+TEST_F(MigrationCost, WithAGateAnAcquireCostsOnlyTheRequestsOfItsStores) {
+  start_gate();
+  const auto route = std::string("migrate: { from: redis, to: zk, plan: p, gate: gate }");
+  const auto operators = config("operators", route, false);
+  const auto moving = config("moving", route, true);
+  const auto home = config("home", "store: zk", true);
+  const auto note = [&](const std::string& state, const std::string& file,
+                        const std::string& store) {
+    const auto cost = cost_of(file, store);
     fmt::print(
-        "redis -> zk in mode dual, {}: {} round trips; {} requests to ZooKeeper, {} to "
-        "Redis\n",
-        name, cost->round_trips, cost->zookeeper, cost->redis);
-  }
-  EXPECT_EQ(zero.round_trips, source.round_trips);
-  EXPECT_LE(one.round_trips, source.round_trips + target.round_trips + 1);
-  EXPECT_EQ(two.round_trips, target.round_trips);
+        "redis -> zk with a gate, {}: {} round trips; {} requests to ZooKeeper, {} to Redis, {} to "
+        "the gate\n",
+        state, cost.round_trips, cost.zookeeper, cost.redis, cost.gate);
+    return cost;
+  };
+  const auto source = note("source alone", config("source", "store: redis", true), "redis");
+  const auto target = note("target alone", home, "zk");
+  const Cost both{source.round_trips + target.round_trips, source.zookeeper + target.zookeeper,
+                  source.redis + target.redis};
+  migrate(operators, {"start", "p", "--gate-lease", "3s"});
+  expect_same(note("S_ALONE", moving, "redis"), source, "S_ALONE");
+  turn(operators, {"advance", "p"});
+  expect_same(note("S_THEN_T", moving, "redis"), both, "S_THEN_T");
+  turn(operators, {"advance", "p", "--legacy-gone"});
+  expect_same(note("T_ALONE", moving, "zk"), target, "T_ALONE");
+  turn(operators, {"rollback", "p", "--wait", "0"});
+  expect_same(note("T_THEN_S", moving, "zk"), both, "T_THEN_S");
+  turn(operators, {"advance", "p"});
+  migrate(operators, {"finish", "p"});
+  expect_same(note("FINAL", moving, "zk"), target, "FINAL");
+  expect_same(note("after it", home, "zk"), target, "after finish");
+}
+
+TEST_F(MigrationCost, WithAGateAProgramReadsItOncePerThirdOfALeaseAndNeverAfterFinish) {
+  start_gate();
+  const auto route = std::string("migrate: { from: redis, to: zk, plan: p, gate: gate }");
+  const auto operators = config("operators", route, false);
+  constexpr auto kThird = 500ms;
+  constexpr int kReads = 5;
+  migrate(operators, {"start", "p", "--gate-lease", "1500ms"});
+  auto locks = LockManager::from_file(config("moving", route, true));
+  std::vector<LockHandle> held;
+  for (int i = 0; i < 3; ++i) held.push_back(locks.lock(fmt::format("held-{}", i))->acquire());
+  int acquires = 0;
+  const auto acquire_until = [&](const std::function<bool()>& is_done) {
+    const auto latest = patience();
+    while (!is_done() && Clock::now() < latest) {
+      locks.lock("orders/42")->acquire().release();
+      ++acquires;
+    }
+    EXPECT_TRUE(is_done());
+  };
+  const auto expect_reads = [&](const std::string& state) {
+    const auto before = gate_requests();
+    const auto begin = Clock::now();
+    acquire_until([&] { return gate_requests() >= before + kReads; });
+    const auto took = Clock::now() - begin;
+    const auto reads = static_cast<int>(gate_requests() - before);
+    EXPECT_GE(took, (reads - 1) * kThird - 20ms) << state << ": " << reads << " reads";
+    EXPECT_LE(took, (reads + 1) * kThird + 3 * kThird) << state << ": " << reads << " reads";
+    fmt::print("{}: {} reads of the gate in {} ms\n", state, reads,
+               std::chrono::duration_cast<std::chrono::milliseconds>(took).count());
+  };
+  expect_reads("S_ALONE");
+  turn(operators, {"advance", "p"});
+  expect_reads("S_THEN_T");
+  turn(operators, {"advance", "p", "--legacy-gone"});
+  expect_reads("T_ALONE");
+  const auto before = gate_requests();
+  migrate(operators, {"finish", "p"});
+  acquire_until([&] { return gate_requests() > before; });
+  // That reading was of FINAL, or the one before it.
+  const auto settled = Clock::now() + 2 * kThird;
+  acquire_until([&] { return Clock::now() > settled; });
+  const auto last = gate_requests();
+  const auto end = Clock::now() + 3 * kThird;
+  acquire_until([&] { return Clock::now() > end; });
+  EXPECT_EQ(gate_requests(), last) << "after finish";
+  EXPECT_GT(acquires, 100);
+  for (auto& one : held) EXPECT_EQ(one.state(), HandleState::held);
 }
 
 }  // namespace

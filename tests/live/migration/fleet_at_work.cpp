@@ -18,7 +18,7 @@ std::vector<std::string> all_names() {
 FleetAtWork::FleetAtWork(const FleetOptions& options)
     : options_(options),
       dice_(options.seed * 7 + 3),
-      workers_(options.program, options.seed, options.dual_source.empty(), run_.records,
+      workers_(options.program, options.seed, options.leased_source.empty(), run_.records,
                [this] { tick(); }),
       commands_(options.dlock, options.seed, [this] { tick(); }) {}
 

@@ -5,11 +5,12 @@
 // Workers and commands are killed, and stopped past their leases. The soak's judge says what was
 // wrong.
 //
-//   dlock-fleet --seed N --runs K          that seed and the K - 1 after it
-//   dlock-fleet --plant record-lost        must find two holders: exit status 0 if it does
-//   dlock-fleet --dual memcached           in mode dual to ZooKeeper, from a source that forgets
-//   dlock-fleet --dual redis               ... or from this one
-//   dlock-fleet --dual memcached --plant wiped-too-early    must find two holders
+//   --seed N --runs K            that seed and the K - 1 after it
+//   --plant record-lost          must find two holders: exit status 0 if it does
+//   --leased SOURCE              with a leased gate, from a source that may forget
+//   --leased SOURCE --to STORE   ... to that store; for `redis`, the gate is in ZooKeeper
+//   --leased SOURCE --plant wiped-too-early
+//                                must find two holders
 //
 // A line for each run on standard error, a JSON object for each on standard output. Exit status 0
 // only without a violation.
@@ -22,6 +23,7 @@
 #include <iostream>
 
 #include "tests/live/migration/conductor.hpp"
+#include "tests/live/migration/crowd.hpp"
 #include "tests/live/migration/workers.hpp"
 #include "tests/soak/worker.hpp"
 
@@ -112,6 +114,7 @@ int main(int argc, char** argv) {
   CLI::App app("Locks that move between real stores while workers and commands die");
   dlock::fleet::FleetOptions options;
   dlock::soak::WorkerOptions worker;
+  dlock::fleet::CrowdOptions crowd;
   unsigned runs = 1;
   std::string plant;
   std::int64_t long_hold = 0;
@@ -126,14 +129,21 @@ int main(int argc, char** argv) {
   app.add_option("--dlock", options.dlock, "The command under test");
   app.add_option("--plant", plant, "What must be found")
       ->check(CLI::IsMember({"record-lost", "wiped-too-early"}));
-  app.add_option("--dual", options.dual_source, "Mode dual, from this store to ZooKeeper")
+  app.add_option("--leased", options.leased_source, "With a leased gate, from this store")
       ->check(CLI::IsMember({"memcached", "redis"}));
+  app.add_option("--to", options.leased_target, "The target, with --leased")
+      ->check(CLI::IsMember({"zookeeper", "durable", "redis"}))
+      ->needs("--leased");
   const auto* is_worker =
       app.add_option("--worker", worker.number, "Be a worker (the program starts these)");
-  app.add_option("--config", worker.config)->needs("--worker");
+  app.add_option("--config", worker.config, "With --worker or --crowd");
   app.add_option("--folder", worker.folder)->needs("--worker");
   app.add_option("--long-hold", long_hold)->needs("--worker");
   app.add_flag("--make-names", worker.makes_names)->needs("--worker");
+  const auto* is_crowd = app.add_option("--crowd", crowd.programs,
+                                        "Be so many programs (leased_crowd_test starts these)");
+  app.add_option("--first", crowd.first, "The number of the first one")->needs("--crowd");
+  app.add_option("--board", crowd.board, "The file where they meet")->needs("--crowd");
   CLI11_PARSE(app, argc, argv);
   try {
     if (*is_worker) {
@@ -142,10 +152,14 @@ int main(int argc, char** argv) {
       worker.lease = std::chrono::milliseconds(long_hold);
       return dlock::soak::work(worker);
     }
+    if (*is_crowd) {
+      crowd.config = worker.config;
+      return dlock::fleet::crowd(crowd);
+    }
     options.plant_lost_record = plant == "record-lost";
     options.plant_early_wipe = plant == "wiped-too-early";
-    if (options.plant_early_wipe != (!plant.empty() && !options.dual_source.empty())) {
-      throw std::invalid_argument("record-lost is of mode move, wiped-too-early of --dual");
+    if (options.plant_early_wipe != (!plant.empty() && !options.leased_source.empty())) {
+      throw std::invalid_argument("wiped-too-early needs --leased; record-lost excludes it");
     }
     return dlock::fleet::run_all(options, runs);
   } catch (const std::exception& error) {

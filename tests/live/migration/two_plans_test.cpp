@@ -16,6 +16,7 @@ namespace {
 using testkit::patience;
 using testkit::Process;
 
+constexpr int kWaits = 3;
 constexpr int kRefused = 4;
 constexpr int kNotInTime = 75;
 
@@ -110,13 +111,9 @@ TEST_F(TwoPlans, TheSecondIsRefusedWithoutATraceUntilTheFirstIsBack) {
   leave(*home);
 }
 
-TEST_F(TwoPlans, InModeDualTheSecondIsRefusedWithoutATraceUntilTheFirstIsBack) {
-  const auto phase = [&](const std::string& plan, int number) {
-    configure(plan, ", mode: dual, phase: " + std::to_string(number));
-  };
-  phase("plana", 0);
-  phase("planb", 0);
-  expect(0, "plana", {"migrate", "start", "plana", "--registration", "500ms"});
+TEST_F(TwoPlans, WithAGateTheSecondIsRefusedWithoutATraceUntilTheFirstIsBack) {
+  for (const auto* const plan : {"plana", "planb"}) configure(plan, ", gate: zk");
+  expect(0, "plana", {"migrate", "start", "plana", "--gate-lease", "500ms"});
   const auto first = holder("plana", "billing/x");
   for (const auto* const verb : {"plan", "start", "start"}) {
     expect(kRefused, "planb", {"migrate", verb, "planb"}, "belongs to the unfinished plan 'plana'");
@@ -126,15 +123,13 @@ TEST_F(TwoPlans, InModeDualTheSecondIsRefusedWithoutATraceUntilTheFirstIsBack) {
     const auto other = testkit::run(with("planb", {"hold", name, "--wait", "500ms"}));
     EXPECT_FALSE(other.status.success()) << other.out << other.err;
   }
-  leave(*first);
 
-  for (int step = 0; step < 4; ++step) {
-    expect(0, "plana", {"migrate", "advance", "plana", "--legacy-gone", "--wait", "60s"});
-  }
-  phase("plana", 2);
-  const auto last = holder("plana", "billing/x");
+  expect(kWaits, "plana", {"migrate", "advance", "plana"}, "then in 'zk'");
+  expect(0, "plana", {"migrate", "advance", "plana", "--legacy-gone"}, "in 'zk'");
   expect(kRefused, "planb", {"migrate", "start", "planb"}, "plana");
-  expect(0, "plana", {"migrate", "finish", "plana", "--wait", "60s"}, "is finished");
+  expect(0, "plana", {"migrate", "finish", "plana"}, "is finished");
+  leave(*first);
+  const auto last = holder("plana", "billing/x");
   for (const auto* const verb : {"plan", "start"}) {
     expect(kRefused, "planb", {"migrate", verb, "planb"}, "plan 'plana' has taken");
   }

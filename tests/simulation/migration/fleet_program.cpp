@@ -6,10 +6,9 @@
 namespace dlock::simulation::migration {
 namespace {
 
-/// A configuration that does not fit, or a phase that is closed, is not tried again at once.
+/// A configuration that does not fit, or a gate that is not there, is not tried again at once.
 bool is_for_later(const error_code& ec) {
-  return ec == errc::moving || ec == errc::config_unsafe || ec == errc::window_closed ||
-         ec == errc::not_registered;
+  return ec == errc::moving || ec == errc::config_unsafe || ec == errc::no_gate;
 }
 
 }  // namespace
@@ -46,8 +45,7 @@ asio::awaitable<void> FleetProgram::work() {
   while (!ends()) {
     co_await sleep_until(process_, process_.now() + world_.between({}, state_.longest_think));
     if (ends()) break;
-    const auto& names = state_.plan.names;
-    auto lock = state_.choose ? state_.choose() : names[world_.below(names.size())];
+    auto lock = state_.choose();
     co_await use(std::move(lock));
   }
 }

@@ -25,7 +25,7 @@ using core::migration::Plan;
 struct FleetState {
   Plan plan;
   Goal goal = Goal::rollback;  ///< the operators' present aim
-  /// Which lock a worker wants next; null: one of the plan's names.
+  /// Which lock a worker wants next.
   std::function<std::string()> choose;
   bool stopping = false;
   Duration longest_hold = milliseconds(300);

@@ -8,7 +8,10 @@
 namespace dlock::simulation::migration {
 
 FleetRun::FleetRun(std::uint64_t seed, bool tracing) : world_(seed, tracing), recorder_(world_) {
-  world_.on_step([this](Process& process) { recorder_.look_at(process); });
+  world_.on_step([this](Process& process) {
+    recorder_.look_at(process);
+    stepped();
+  });
 }
 
 void FleetRun::begin(FleetProgram& program) {

@@ -30,6 +30,8 @@ class FleetRun {
 
   /// What goes wrong in a tenth of a second, and then that passes.
   virtual void tick() = 0;
+  /// A process has taken a step.
+  virtual void stepped() {}
 
   /// It takes part from now on, and outlives all use of the run.
   void begin(FleetProgram& program);

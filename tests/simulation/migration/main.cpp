@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// dlock-sim-migration: seeded runs of a fleet that is moved, in mode move or dual; the hunt for
-// planted defects.
+// dlock-sim-migration: seeded runs of a fleet that is moved, under its own gate or a leased one;
+// the hunt for planted defects.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -11,15 +11,15 @@
 #include <vector>
 
 #include "tests/simulation/defects.hpp"
-#include "tests/simulation/migration/dual_fleet.hpp"
 #include "tests/simulation/migration/gate_fleet.hpp"
+#include "tests/simulation/migration/leased_fleet.hpp"
 #include "tests/simulation/planted.hpp"
 
 namespace {
 
 using dlock::simulation::Defect;
-using dlock::simulation::migration::DualResult;
 using dlock::simulation::migration::GateResult;
+using dlock::simulation::migration::LeasedResult;
 
 template <class Result, class... Fields>
 void sum(Result& all, const Result& one, Fields... field) {
@@ -59,34 +59,34 @@ struct Move {
   Result all;
 };
 
-struct Dual {
-  using Result = DualResult;
-  static constexpr const char* kFlags = "--dual ";
+struct Leased {
+  using Result = LeasedResult;
+  static constexpr const char* kFlags = "--leased ";
   static Result run(std::uint64_t seed, bool trace) {
-    return dlock::simulation::migration::run_dual_fleet(seed, trace);
+    return dlock::simulation::migration::run_leased_fleet(seed, trace);
   }
-  static std::vector<Defect> defects() { return dlock::simulation::dual_defects(); }
+  static std::vector<Defect> defects() { return dlock::simulation::leased_defects(); }
 
   void add(const Result& result) {
-    for (int i = 0; i < 3; ++i) all.grants_of_phase[i] += result.grants_of_phase[i];
-    sum(all, result, &Result::grants_of_legacy, &Result::grants_of_target_only, &Result::windows,
-        &Result::restarts, &Result::crashes, &Result::wipes, &Result::cuts, &Result::losses,
-        &Result::rivals, &Result::refused_starts);
+    sum(all, result, &Result::grants_of_source, &Result::grants_of_target,
+        &Result::grants_of_legacy, &Result::grants_of_target_only, &Result::in_both, &Result::moved,
+        &Result::turns, &Result::turns_in_calm, &Result::crashes, &Result::wipes, &Result::cuts,
+        &Result::losses);
   }
   bool worked(std::uint64_t count) const {
-    return all.grants_of_phase[0] > count && all.grants_of_phase[1] > count &&
-           all.grants_of_phase[2] > count && all.grants_of_legacy > 0 &&
-           all.grants_of_target_only > 0 && all.windows > 4 * count && all.rivals > 0 &&
-           all.refused_starts > count;
+    return all.grants_of_source > count && all.grants_of_target > count &&
+           all.grants_of_legacy > 0 && all.grants_of_target_only > 0 && all.in_both > count &&
+           all.moved > 0 && all.turns > 3 * count && all.turns_in_calm > 0;
   }
   std::string words() const {
     return fmt::format(
-        "{} grants in phase 0, {} in phase 1, {} in phase 2, {} of clients that know S alone, {} "
-        "of such that know T alone; {} changes of windows, {} restarts, {} kills, {} wipes, {} "
-        "links cut, {} windows lost; a second plan {} times in effect, {} starts of it refused",
-        all.grants_of_phase[0], all.grants_of_phase[1], all.grants_of_phase[2],
-        all.grants_of_legacy, all.grants_of_target_only, all.windows, all.restarts, all.crashes,
-        all.wipes, all.cuts, all.losses, all.rivals, all.refused_starts);
+        "{} grants with a token of S, {} with one of T, {} of clients that know S alone, {} of "
+        "such that know T alone; {} holds in both stores, {} that moved; {} turns, {} of them in "
+        "calm, "
+        "{} kills, {} wipes, {} links cut, {} gates lost",
+        all.grants_of_source, all.grants_of_target, all.grants_of_legacy, all.grants_of_target_only,
+        all.in_both, all.moved, all.turns, all.turns_in_calm, all.crashes, all.wipes, all.cuts,
+        all.losses);
   }
   Result all;
 };
@@ -170,7 +170,7 @@ struct Options {
   std::uint64_t seed = 0;
   std::uint64_t most = 1000;
   std::uint64_t again = 0;
-  bool dual = false;
+  bool leased = false;
   bool trace = false;
   bool hunting = false;
   std::string defect;
@@ -193,7 +193,7 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   CLI::App app("Fleets that are moved between two simulated stores, under virtual time");
   Options options;
-  app.add_flag("--dual", options.dual, "Mode dual; else mode move");
+  app.add_flag("--leased", options.leased, "Under a leased gate; else mode move");
   app.add_option("--seeds", options.seeds, "How many runs");
   app.add_option("--first", options.first, "The first seed");
   app.add_option("--again", options.again, "That many seeds, each twice: the same trace");
@@ -203,5 +203,5 @@ int main(int argc, char** argv) {
   app.add_option("--defect", options.defect, "Only this one; with --seed: plant it");
   app.add_option("--most", options.most, "Seeds per defect");
   CLI11_PARSE(app, argc, argv);
-  return options.dual ? run<Dual>(options) : run<Move>(options);
+  return options.leased ? run<Leased>(options) : run<Move>(options);
 }

@@ -42,48 +42,76 @@ locks:
   EXPECT_FALSE(config.locks.at(1).migrate);
 }
 
-TEST(Yaml, ARouteOfModeDualHasAPhase) {
+TEST(Yaml, ARouteMayNameTheStoreOfItsGate) {
   const auto config = read(R"(
-stores: { cache: "memcached://m1", zk: "zookeeper://zk1", w: "file:///var/lib/w" }
+stores: { cache: "memcached://m1", zk: "zookeeper://zk1", third: "file:///var/lib/third" }
 locks:
-  - { match: "a/**", migrate: { from: cache, to: zk, plan: p, mode: dual, phase: 1 } }
-  - { match: "b/**", migrate: { from: cache, to: zk, plan: q, mode: dual, phase: 0, window: w } }
-  - { match: "**", migrate: { from: cache, to: zk, plan: r, mode: move } }
+  - { match: "a/**", migrate: { from: cache, to: zk, plan: p, gate: zk } }
+  - { match: "b/**", migrate: { from: cache, to: zk, plan: q, gate: third } }
+  - { match: "**", migrate: { from: cache, to: zk, plan: r } }
 )");
   EXPECT_EQ(config.locks.at(0).store, "cache");
-  EXPECT_EQ(config.locks.at(0).migrate->mode, MigrateMode::dual);
-  EXPECT_EQ(config.locks.at(0).migrate->phase, 1);
-  EXPECT_EQ(config.locks.at(0).migrate->window, "");
-  EXPECT_EQ(config.locks.at(1).migrate->phase, 0);
-  EXPECT_EQ(config.locks.at(1).migrate->window, "w");
-  EXPECT_EQ(config.locks.at(2).migrate->mode, MigrateMode::move);
+  EXPECT_EQ(config.locks.at(0).migrate->gate, "zk");
+  EXPECT_EQ(config.locks.at(1).migrate->gate, "third");
+  EXPECT_EQ(config.locks.at(2).migrate->gate, "");
 }
 
-TEST(Yaml, WhatIsWrongWithModeDualHasItsPlaceAndRemedy) {
-  const std::string stores = "stores: { zk: \"zookeeper://zk1\", redis: \"redis://r1\" }\n";
-  const auto of = [&](const std::string& more) {
-    return complaint((stores + "locks:\n  - { match: a, migrate: { from: redis, to: zk, plan: p" +
-                      more + " } }\n")
-                         .c_str());
+TEST(Yaml, AMistakeInAGateHasItsPlaceAndRemedy) {
+  const std::string stores =
+      "stores: { zk: \"zookeeper://zk1\", redis: \"redis://r1\", third: \"redis://r2\" }\n"
+      "locks:\n";
+  const auto route = [](const std::string& more, const std::string& from = "redis") {
+    return "  - { match: a, migrate: { from: " + from + ", to: zk, plan: p" + more + " } }\n";
   };
-  const auto expect = [](const std::string& text, const std::string& part) {
+  const auto expect = [&](const std::string& routes, const std::string& place,
+                          const std::string& part) {
+    const auto text = complaint((stores + routes).c_str());
+    EXPECT_NE(text.find("dlock.yaml:" + place + ":"), std::string::npos) << text;
     EXPECT_NE(text.find(part), std::string::npos) << text;
   };
-  expect(of(", mode: dual"), "`mode: dual` needs `phase`");
-  expect(of(", mode: dual, phase: 3"), "phase: '3': write 0");
-  expect(of(", mode: both, phase: 1"), "mode: 'both': write move or dual");
-  expect(of(", phase: 1"), "belong to `mode: dual`");
-  expect(of(", window: zk"), "belong to `mode: dual`");
-  expect(of(", mode: dual, phase: 1, window: zoo"), "there is no store 'zoo'");
-  expect(of(", mode: dual, phase: 1, poll: 1s"), "`poll` belongs to `mode: move`");
-  const auto two = [&](const std::string& one, const std::string& other) {
-    return complaint((stores + "locks:\n  - { match: a, migrate: { from: redis, to: zk, plan: p" +
-                      one + " } }\n  - { match: b, migrate: { from: redis, to: zk, plan: p" +
-                      other + " } }\n")
-                         .c_str());
-  };
-  expect(two(", mode: dual, phase: 0", ", mode: dual, phase: 1"),
-         "plan 'p' has other stores, or another `mode` or `phase`, in line 3");
+  expect(route(", gate: zoo"), "3", "gate: there is no store 'zoo'");
+  expect(route(", gate: redis"), "3", "gate: 'redis' is the source; write `gate: zk`");
+  expect(route(", gate: zk, poll: 1s"), "3", "`poll` has no effect with `gate`; leave it out");
+  const std::string other = "plan 'p' has other stores, or another `gate`, in line 3";
+  expect(route(", gate: zk") + route(""), "4", other);
+  expect(route("") + route(", gate: zk"), "4", other);
+  expect(route(", gate: zk") + route(", gate: third"), "4", other);
+  expect(route(", gate: zk") + route(", gate: zk", "third"), "4", other);
+}
+
+TEST(Yaml, APlanCannotNameAGateStoreOfDots) {
+  EXPECT_NE(complaint(R"(
+stores: { redis: "redis://r1", zk: "zookeeper://zk1", "..": "file:///var/lib/third" }
+locks:
+  - { match: a, migrate: { from: redis, to: zk, plan: p, gate: ".." } }
+)")
+                .find("dlock.yaml:4:"),
+            std::string::npos);
+}
+
+TEST(Yaml, RoutesOfAPlanMayNameTheSameGate) {
+  const auto config = read(R"(
+stores: { cache: "memcached://m1", zk: "zookeeper://zk1" }
+locks:
+  - { match: "a/**", migrate: { from: cache, to: zk, plan: p, gate: zk } }
+  - { match: "b", migrate: { from: cache, to: zk, plan: p, gate: zk } }
+)");
+  EXPECT_EQ(config.locks.size(), 2U);
+}
+
+TEST(Yaml, AKeyOfTheRemovedModeIsUnknown) {
+  for (const std::string key : {"mode: dual", "phase: 1", "window: zk"}) {
+    const auto text =
+        complaint(("stores: { zk: \"zookeeper://zk1\", redis: \"redis://r1\" }\nlocks:\n"
+                   "  - { match: a, migrate: { from: redis, to: zk, plan: p, " +
+                   key + " } }\n")
+                      .c_str());
+    const auto name = key.substr(0, key.find(':'));
+    EXPECT_NE(text.find("dlock.yaml:3:"), std::string::npos) << text;
+    EXPECT_NE(text.find(name + ": unknown key of migrate; known: from, to, plan, gate, poll"),
+              std::string::npos)
+        << text;
+  }
 }
 
 TEST(Yaml, WhatIsWrongWithAMigrationHasItsPlaceAndRemedy) {

@@ -66,8 +66,8 @@ class AdminOfAPlan : public testing::Test {
 
   inline static const std::string kMove =
       "  - { match: \"x/**\", migrate: { from: s, to: t, plan: p } }\n";
-  inline static const std::string kDual =
-      "  - { match: \"x/**\", migrate: { from: s, to: t, plan: p, mode: dual, phase: 0 } }\n";
+  inline static const std::string kLeased =
+      "  - { match: \"x/**\", migrate: { from: s, to: t, plan: p, gate: t } }\n";
   inline static const std::string kSourceAlone = "  - { match: \"**\", store: s }\n";
 
  private:
@@ -92,8 +92,9 @@ TEST_F(AdminOfAPlan, IsThereOnlyIfARouteHasThePlan) {
   EXPECT_THROW(admin(kMove, "other"), LockError);
   EXPECT_THROW(admin(kMove + "  - { match: \"y/**\", migrate: { from: t, to: s, plan: p } }\n"),
                LockError);
-  EXPECT_FALSE(admin()->is_dual());
-  EXPECT_TRUE(admin(kDual)->is_dual());
+  EXPECT_THROW(admin(kLeased, "other"), LockError);
+  EXPECT_FALSE(admin()->is_leased());
+  EXPECT_TRUE(admin(kLeased)->is_leased());
 }
 
 TEST_F(AdminOfAPlan, GoesThereAndBackAndForGood) {
@@ -129,10 +130,7 @@ TEST_F(AdminOfAPlan, GoesThereAndBackAndForGood) {
   EXPECT_TRUE(move.status().finished);
 }
 
-TEST_F(AdminOfAPlan, GovernsWhatItsRoutesMatchAndNothingByName) {
-  StartRequest request;
-  request.plan.names = {"x/1"};
-  EXPECT_THROW(admin()->move().start(request), Misuse);
+TEST_F(AdminOfAPlan, GovernsWhatItsRoutesMatch) {
   const auto before = "  - { match: \"x/1\", store: t }\n" + kMove;
   EXPECT_THAT(admin(before)->move().plan({}).objections,
               ElementsAre(HasSubstr("comes before that of 'x/**'")));
@@ -177,42 +175,123 @@ TEST_F(AdminOfAPlan, EndsAStepThatIsToldToStop) {
   EXPECT_EQ(verdict_on(operated->move().step(waiting).steps), Verdict::done) << "it goes on";
 }
 
-TEST_F(AdminOfAPlan, OpensAndWithdrawsAWindow) {
-  const auto operated = admin(kDual);
-  auto& dual = operated->dual();
-  EXPECT_THAT(refusal([&] { dual.status(); }), HasSubstr("was not started"));
-  PlanRequest elsewhere;
-  elsewhere.names = {"y"};
-  EXPECT_THAT(refusal([&] { dual.plan(elsewhere); }), HasSubstr("'y' is not routed by plan 'p'"));
-  EXPECT_THAT(dual.plan({}).objections, IsEmpty());
-  const auto started = dual.start({});
-  ASSERT_FALSE(started.refused);
-  EXPECT_EQ(started.step.report.verdict, Verdict::done);
-  ASSERT_TRUE(dual.status().window);
-  EXPECT_EQ(dual.status().window->hi, 0);
-
-  auto step = dual.step(all(Goal::advance));
-  EXPECT_EQ(step.report.window->hi, 1) << step.report.text;
-  auto back = all(Goal::rollback);
-  back.withdraw = true;
-  step = dual.step(back);
-  EXPECT_TRUE(step.withdrawn) << step.report.text;
-  EXPECT_THAT(refusal([&] { dual.status(); }), HasSubstr("was not started"));
+/// Turns of a gate with this lease take half a second.
+StartRequest short_lease() {
+  StartRequest request;
+  request.plan.gate_lease = kShortestGateLease;
+  return request;
 }
 
-TEST_F(AdminOfAPlan, TellsWhatAnOperatorShouldKnowWhenItIsSo) {
-  const auto operated = admin(kDual);
-  ASSERT_EQ(operated->dual().start({}).step.report.verdict, Verdict::done);
-  auto worker = program(kDual);
+StepRequest leased_step(Goal goal) {
+  StepRequest request;
+  request.goal = goal;
+  request.legacy_gone = true;
+  return request;
+}
+
+TEST_F(AdminOfAPlan, TurnsItsGateThereAndBackAndForGood) {
+  const auto operated = admin(kLeased);
+  auto& leased = operated->leased();
+  EXPECT_THAT(refusal([&] { leased.status(); }), HasSubstr("was not started"));
+  EXPECT_THAT(refusal([&] { leased.step(leased_step(Goal::advance)); }),
+              HasSubstr("was not started"));
+  const auto planned = leased.plan(short_lease().plan);
+  EXPECT_THAT(planned.objections, IsEmpty());
+  EXPECT_EQ(planned.plan.gate, "t");
+  EXPECT_EQ(planned.plan.lease, kShortestGateLease);
+  EXPECT_THAT(planned.plan.patterns, ElementsAre("x/**"));
+  const auto started = leased.start(short_lease());
+  ASSERT_FALSE(started.refused);
+  EXPECT_EQ(started.step.report.verdict, Verdict::done) << started.step.report.text;
+  EXPECT_EQ(started.step.plan.id.size(), 16U);
+  ASSERT_TRUE(leased.status().gate);
+  EXPECT_EQ(leased.status().gate->state, LeasedState::source);
+
+  auto worker = program(kLeased);
   const auto held = worker.lock("x/1")->acquire();
-  auto request = all(Goal::advance);
-  ASSERT_EQ(operated->dual().step(request).report.verdict, Verdict::done);
-  // To close phase 0 waits for the program that is registered with it.
-  request.wait = 100ms;
-  const auto step = operated->dual().step(request);
-  EXPECT_EQ(step.report.verdict, Verdict::waiting) << step.report.text;
-  EXPECT_EQ(step.report.waits_for.size(), 1U);
-  EXPECT_THAT(told(), testing::Not(IsEmpty()));
+  EXPECT_EQ(held.store(), "s");
+  auto step = leased.step(leased_step(Goal::advance));
+  EXPECT_EQ(step.report.verdict, Verdict::done) << step.report.text;
+  EXPECT_EQ(step.report.gate->state, LeasedState::target);
+  EXPECT_EQ(held.state(), HandleState::held) << "a turn ends no hold";
+  // Until it reads the gate again, it acquires both.
+  const auto patience = std::chrono::steady_clock::now() + 30s;
+  while (worker.lock("x/2")->acquire().store() != "t") {
+    ASSERT_LT(std::chrono::steady_clock::now(), patience);
+  }
+  step = leased.step(leased_step(Goal::rollback));
+  EXPECT_EQ(step.report.gate->state, LeasedState::source) << step.report.text;
+  step = leased.step(leased_step(Goal::finish));
+  EXPECT_EQ(step.report.verdict, Verdict::refused);
+  EXPECT_FALSE(step.finished);
+  leased.step(leased_step(Goal::advance));
+  step = leased.step(leased_step(Goal::finish));
+  EXPECT_TRUE(step.finished) << step.report.text;
+  EXPECT_FALSE(step.withdrawn);
+  EXPECT_EQ(held.state(), HandleState::held);
+}
+
+TEST_F(AdminOfAPlan, IsOverWhenItIsWithdrawn) {
+  const auto operated = admin(kLeased);
+  auto& leased = operated->leased();
+  ASSERT_EQ(leased.start(short_lease()).step.report.verdict, Verdict::done);
+  auto back = leased_step(Goal::rollback);
+  back.withdraw = true;
+  const auto step = leased.step(back);
+  EXPECT_TRUE(step.withdrawn) << step.report.text;
+  EXPECT_THAT(refusal([&] { leased.status(); }), HasSubstr("was not started"));
+  const auto again = leased.start(short_lease());
+  EXPECT_EQ(again.step.report.verdict, Verdict::done) << again.step.report.text;
+  EXPECT_EQ(leased.status().gate->state, LeasedState::source);
+}
+
+TEST_F(AdminOfAPlan, IsOperatedByTheKindOfRouteThatItWasStartedWith) {
+  ASSERT_TRUE(admin()->move().start({}).started);
+  const auto with_gate = admin(kLeased);
+  const std::string sentence = "was started without `gate`";
+  EXPECT_THAT(refusal([&] { with_gate->leased().status(); }), HasSubstr(sentence));
+  EXPECT_THAT(refusal([&] { with_gate->leased().start(short_lease()); }), HasSubstr(sentence));
+}
+
+TEST_F(AdminOfAPlan, WithAGateIsNotOperatedWithoutIt) {
+  ASSERT_EQ(admin(kLeased)->leased().start(short_lease()).step.report.verdict, Verdict::done);
+  const auto without = admin();
+  const auto is_refused = HasSubstr(
+      "was started with `gate: t`; write it into the route: `- { match: \"x/**\", "
+      "migrate: { from: s, to: t, plan: p, gate: t } }`");
+  EXPECT_THAT(refusal([&] { without->move().start({}); }), is_refused);
+  EXPECT_THAT(refusal([&] { without->move().status(); }), is_refused);
+  EXPECT_THAT(refusal([&] { without->move().step(all(Goal::advance)); }), is_refused);
+}
+
+TEST_F(AdminOfAPlan, TellsWhatATurnWaitsFor) {
+  const auto operated = admin(kLeased);
+  ASSERT_EQ(operated->leased().start(short_lease()).step.report.verdict, Verdict::done);
+  EXPECT_THAT(told(), IsEmpty());
+  auto hurried = leased_step(Goal::advance);
+  hurried.wait = 0ms;
+  const auto step = operated->leased().step(hurried);
+  EXPECT_EQ(step.report.verdict, Verdict::waiting);
+  EXPECT_THAT(step.report.text, HasSubstr("set --wait above"));
+  EXPECT_EQ(step.report.gate->state, LeasedState::source_then_target);
+  EXPECT_EQ(operated->leased().step(leased_step(Goal::advance)).report.verdict, Verdict::done);
+  EXPECT_THAT(told(), testing::Contains(HasSubstr("waits until every program has read the gate")));
+}
+
+TEST_F(AdminOfAPlan, EndsAWaitForReadingsThatIsToldToStop) {
+  const auto operated = admin(kLeased);
+  StartRequest long_lease;
+  long_lease.plan.gate_lease = kLongestGateLease;
+  ASSERT_EQ(operated->leased().start(long_lease).step.report.verdict, Verdict::done);
+  auto waiting = leased_step(Goal::advance);
+  waiting.wait = kWaitForever;
+  auto step = std::async(std::launch::async, [&] { return operated->leased().step(waiting); });
+  const auto patience = std::chrono::steady_clock::now() + 30s;
+  while (!operated->stop()) {
+    ASSERT_LT(std::chrono::steady_clock::now(), patience);
+    std::this_thread::yield();
+  }
+  EXPECT_THROW(step.get(), Stopped);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a finished plan of mode dual has left behind, and what brings it back.
+// What a finished plan has left behind, and what brings it back.
 #include "migration/departures.hpp"
 
 #include <gtest/gtest.h>
@@ -17,17 +17,15 @@ using core::migration::Plan;
 
 class DeparturesTest : public testing::Test {
  protected:
-  static Plan plan(const std::string& name, bool back, std::vector<std::string> patterns,
-                   std::vector<std::string> names = {}) {
+  static Plan plan(const std::string& name, bool back, std::vector<std::string> patterns) {
     Plan made;
     made.name = name;
     made.id = "0123456789abcdef";
     made.from = back ? "t" : "s";
     made.to = back ? "s" : "t";
-    made.mode = MigrateMode::dual;
-    made.window = "t";
+    made.gate = "t";
+    made.lease = std::chrono::seconds(10);
     made.patterns = std::move(patterns);
-    made.names = std::move(names);
     return made;
   }
   const std::shared_ptr<core::Store>& from(const Plan& one) {
@@ -62,22 +60,22 @@ class DeparturesTest : public testing::Test {
 
 TEST_F(DeparturesTest, WhatHasLeftDoesNotBeginThereAgainUnlessAllOfItIsBack) {
   EXPECT_FALSE(objection(plan("b", false, {"x/**"})).error);
-  finish(plan("a", false, {"x/**"}, {"y/1"}));
+  finish(plan("a", false, {"x/**", "y/1"}));
   for (const auto& again :
-       {plan("b", false, {"x/**"}), plan("b", false, {"x/1/**"}), plan("b", false, {}, {"x/7"}),
-        plan("b", false, {}, {"y/1"}), plan("b", false, {"**"})}) {
+       {plan("b", false, {"x/**"}), plan("b", false, {"x/1/**"}), plan("b", false, {"x/7"}),
+        plan("b", false, {"y/1"}), plan("b", false, {"**"})}) {
     const auto failure = objection(again);
     EXPECT_EQ(failure.error, errc::config_unsafe) << to_text(again);
     EXPECT_NE(failure.text.find("plan 'a' has taken"), std::string::npos) << failure.text;
   }
-  EXPECT_FALSE(objection(plan("b", false, {"z/**"}, {"y/2"})).error);
-  EXPECT_FALSE(objection(plan("back", true, {"x/**"}, {"y/1"})).error);
+  EXPECT_FALSE(objection(plan("b", false, {"y/2", "z/**"})).error);
+  EXPECT_FALSE(objection(plan("back", true, {"x/**", "y/1"})).error);
 
   finish(plan("part", true, {"x/**"}));
-  finish(plan("rest", true, {"x/1/**"}, {"y/1"}));
+  finish(plan("rest", true, {"x/1/**", "y/1"}));
   EXPECT_EQ(objection(plan("b", false, {"x/**"})).error, errc::config_unsafe);
-  finish(plan("back", true, {"x/**"}, {"y/1"}));
-  EXPECT_FALSE(objection(plan("b", false, {"x/**"}, {"y/1"})).error);
+  finish(plan("back", true, {"x/**", "y/1"}));
+  EXPECT_FALSE(objection(plan("b", false, {"x/**", "y/1"})).error);
   // They are in the source now, and leave it by a plan of their own.
   EXPECT_EQ(objection(plan("c", true, {"x/**"})).error, errc::config_unsafe);
 }

@@ -29,8 +29,8 @@ class MigratingLock : public testing::Test {
     t_ = memory::SharedStore::get("ml-t" + tail);
     stores_ = "stores: { s: \"memory://ml-s" + tail + "\", t: \"memory://ml-t" + tail + "\" }\n";
     t_->set_note("plan/p", "",
-                 "dlock-plan3\nname=p\nid=0123456789abcdef\nfrom=s\nto=t\nmax_lease_ms=0\n"
-                 "lossy_target=0\nleased_target=0\nfloor=0\npatterns=1\na\nnames=0");
+                 "dlock-plan4\nname=p\nid=0123456789abcdef\nfrom=s\nto=t\nmax_lease_ms=0\n"
+                 "lossy_target=0\nleased_target=0\nfloor=0\ngate=\nlease_ms=0\npatterns=1\na");
   }
 
   LockManager open(const std::string& route) const {

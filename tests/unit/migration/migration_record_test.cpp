@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "dlock/sequencer.hpp"
-#include "migration/dual/window.hpp"
 #include "migration/eligibility.hpp"
 #include "migration/gate.hpp"
+#include "migration/leased/leased_gate.hpp"
 #include "migration/move/steps.hpp"
 #include "migration/plan.hpp"
 #include "migration/policy/sealed.hpp"
@@ -111,6 +111,28 @@ TEST(MigrationPlan, IsReadBackAsItWasWritten) {
   EXPECT_TRUE(plan.has("billing/1")) << "an exact name is a pattern without wildcards";
   EXPECT_FALSE(plan.has("billing"));
   EXPECT_TRUE(plan.has("orders/1/2"));
+  EXPECT_FALSE(plan.is_leased());
+  EXPECT_EQ(to_text(plan),
+            "dlock-plan4\nname=billing-2026\nid=0123456789abcdef\nfrom=zk\nto=redis\n"
+            "max_lease_ms=30000\nlossy_target=0\nleased_target=1\nfloor=0\ngate=\nlease_ms=0\n"
+            "patterns=3\nbilling/1\nbilling/a b\norders/**");
+  auto with_gate = plan;
+  with_gate.gate = "redis";
+  with_gate.lease = milliseconds(10000);
+  with_gate.floor = 17;
+  EXPECT_TRUE(with_gate.is_leased());
+  EXPECT_EQ(parse_plan(to_text(with_gate)), with_gate);
+  EXPECT_NE(to_text(with_gate).find("\ngate=redis\nlease_ms=10000\n"), std::string::npos);
+}
+
+TEST(MigrationPlan, ItsRouteNamesTheGate) {
+  auto plan = some_plan();
+  EXPECT_EQ(route_line("orders/**", plan),
+            "- { match: \"orders/**\", migrate: { from: zk, to: redis, plan: billing-2026 } }");
+  plan.gate = "redis";
+  EXPECT_EQ(route_line("orders/**", plan),
+            "- { match: \"orders/**\", migrate: { from: zk, to: redis, plan: billing-2026, gate: "
+            "redis } }");
 }
 
 TEST(MigrationPlan, ATextOfAnotherVersionIsRefused) {
@@ -119,10 +141,14 @@ TEST(MigrationPlan, ATextOfAnotherVersionIsRefused) {
     EXPECT_FALSE(parse_plan(text, &why)) << text;
     return why;
   };
-  const std::string names_alone =
-      "dlock-plan1\nname=p\nid=0123456789abcdef\nfrom=s\nto=t\nmax_lease_ms=0\n"
-      "lossy_target=0\nleased_target=0\nnames=1\na";
-  EXPECT_NE(why_not(names_alone).find("another version of dlock wrote it"), std::string::npos);
+  const std::string rest =
+      "\nname=p\nid=0123456789abcdef\nfrom=s\nto=t\nmax_lease_ms=0\nlossy_target=0\n"
+      "leased_target=0\nfloor=0\npatterns=1\na\nnames=0";
+  for (const std::string stamp : {"dlock-plan1", "dlock-plan2", "dlock-plan3"}) {
+    EXPECT_EQ(why_not(stamp + rest),
+              "it does not begin with 'dlock-plan4': it is not a plan, or another version of dlock "
+              "wrote it");
+  }
   auto without_patterns = some_plan();
   without_patterns.patterns.clear();
   EXPECT_EQ(why_not(to_text(without_patterns)),
@@ -135,13 +161,18 @@ TEST(MigrationPlan, AnythingElseIsNone) {
   std::swap(unsorted.patterns[0], unsorted.patterns[1]);
   auto bad_pattern = some_plan();
   bad_pattern.patterns[0] = "a//b";
-  auto unsorted_names = some_plan();
-  unsorted_names.mode = MigrateMode::dual;
-  unsorted_names.window = "zk";
-  unsorted_names.names = {"b", "a"};
+  auto bad_gate = some_plan();
+  bad_gate.gate = "a b";
+  const auto with = [&](const std::string& what, const std::string& instead) {
+    auto text = good;
+    text.replace(text.find(what), what.size(), instead);
+    return text;
+  };
   for (const auto& text :
        {std::string(), good + "\n", good + "\nbilling/c", good.substr(0, good.size() - 12),
-        to_text(unsorted), to_text(unsorted_names), to_text(bad_pattern), "x" + good}) {
+        to_text(unsorted), to_text(bad_gate), to_text(bad_pattern), "x" + good, with("\ngate=", ""),
+        with("lease_ms=0\npatterns", "patterns"), with("\nlease_ms=0", "\nlease_ms=-1"),
+        with("floor=0", "floor=9007199254740992")}) {
     std::string why;
     EXPECT_FALSE(parse_plan(text, &why)) << text;
     EXPECT_FALSE(why.empty()) << text;
@@ -159,8 +190,8 @@ TEST(MigrationTexts, ANewerFormatIsRefusedWithBoth) {
   };
   EXPECT_EQ(refused(parse_record, "dlock-move9 x"), newer(1));
   EXPECT_EQ(refused(parse_gate, "dlock-gate9 x"), newer(1));
-  EXPECT_EQ(refused(parse_window, "dlock-window9\nx"), newer(1));
-  EXPECT_EQ(refused(parse_plan, "dlock-plan9\nx"), newer(3));
+  EXPECT_EQ(refused(parse_leased_gate, "dlock-leased9 x"), newer(1));
+  EXPECT_EQ(refused(parse_plan, "dlock-plan9\nx"), newer(4));
   EXPECT_EQ(refused(parse_list, "dlock-plans9\nx"), newer(1));
   EXPECT_EQ(refused(parse_record, "mine"), "it does not begin with 'dlock-move1'");
   EXPECT_EQ(refused(parse_list, "p1"), "it does not begin with 'dlock-plans1'");
@@ -283,10 +314,9 @@ TEST(MigrationSealed, TellsAPlainClientWhatToWrite) {
 }
 
 TEST(Plan, ListsNoMoreThanItsNamesBeginWith) {
-  const auto prefix = [](std::vector<std::string> patterns, std::vector<std::string> names = {}) {
+  const auto prefix = [](std::vector<std::string> patterns) {
     Plan plan;
     plan.patterns = std::move(patterns);
-    plan.names = std::move(names);
     return plan.prefix();
   };
   EXPECT_EQ(prefix({"a/b/**"}), "a/b");
@@ -294,9 +324,9 @@ TEST(Plan, ListsNoMoreThanItsNamesBeginWith) {
   EXPECT_EQ(prefix({"a/*/c"}), "a");
   EXPECT_EQ(prefix({"**"}), "");
   EXPECT_EQ(prefix({"a/b/**", "a/b/c/*"}), "a/b");
-  EXPECT_EQ(prefix({"a/b/**"}, {"a/c"}), "a");
-  EXPECT_EQ(prefix({"a/b/**"}, {"b"}), "");
-  EXPECT_EQ(prefix({}, {"a/b"}), "a/b");
+  EXPECT_EQ(prefix({"a/b/**", "a/c"}), "a");
+  EXPECT_EQ(prefix({"a/b/**", "b"}), "");
+  EXPECT_EQ(prefix({"a/b"}), "a/b");
   EXPECT_EQ(prefix({}), "");
 }
 

@@ -8,9 +8,7 @@
 
 #include "dlock/error.hpp"
 #include "dlock/spi/error.hpp"
-#include "migration/dual/dual_report.hpp"
-#include "migration/dual/dual_survey.hpp"
-#include "migration/dual/window_watch.hpp"
+#include "migration/leased/leased_report.hpp"
 #include "migration/move/survey.hpp"
 #include "migration/step_report.hpp"
 
@@ -26,7 +24,6 @@ Plan a_plan(Texts patterns) {
   plan.id = "0123456789abcdef";
   plan.from = "old";
   plan.to = "new";
-  plan.window = "notes";
   plan.patterns = std::move(patterns);
   return plan;
 }
@@ -188,163 +185,120 @@ TEST(MoveSentences, SayWhyAStepFailed) {
   EXPECT_EQ(describe(Owner{"id", "web1", 0, "app"}), "id");
 }
 
-Window window_at(int lo, int hi) {
-  Window window;
-  window.plan = "p";
-  window.from = "old";
-  window.to = "new";
-  window.lo = lo;
-  window.hi = hi;
-  window.ver = 1;
-  window.lease = 10s;
-  return window;
+LeasedGate gate_at(LeasedState state) {
+  LeasedGate gate;
+  gate.plan = "p";
+  gate.from = "old";
+  gate.to = "new";
+  gate.state = state;
+  gate.lease = 10s;
+  return gate;
 }
 
-std::vector<Program> programs(std::vector<int> phases) {
-  std::vector<Program> programs;
-  for (const int phase : phases) {
-    auto& program = programs.emplace_back();
-    program.id = "0123abcd-4567";
-    program.phase = phase;
-    program.pid = 42;
-    program.host = "web1";
-    program.app = "app";
-  }
-  return programs;
+TEST(LeasedSentences, SayWhereLocksAreAcquired) {
+  const auto places = [](LeasedState state) { return places_of(gate_at(state)); };
+  EXPECT_EQ(places(LeasedState::source), "locks are acquired in 'old'");
+  EXPECT_EQ(places(LeasedState::ended), "locks are acquired in 'old'");
+  EXPECT_EQ(places(LeasedState::source_then_target), "locks are acquired in 'old', then in 'new'");
+  EXPECT_EQ(places(LeasedState::target_then_source), "locks are acquired in 'new', then in 'old'");
+  EXPECT_EQ(places(LeasedState::target), "locks are acquired in 'new'");
+  EXPECT_EQ(places(LeasedState::final_), "locks are acquired in 'new'");
 }
 
-DualStatus dual_status(Window window) {
-  DualStatus status;
-  status.plan = a_plan({"a/**"});
-  status.window = std::move(window);
-  status.laggards = laggards(*status.window);
-  return status;
-}
-
-TEST(DualSentences, SayTheNextStep) {
-  auto none = dual_status(window_at(0, 0));
-  none.window.reset();
-  EXPECT_EQ(next_step(none), "restore the window");
-  EXPECT_EQ(next_step(dual_status(window_at(0, 0))),
-            "`dlock migrate advance p`: open 1: programs with `phase: 1` are admitted");
-  EXPECT_EQ(next_step(dual_status(window_at(1, 1))),
-            "`dlock migrate advance p --legacy-gone`: open 2: programs with `phase: 2` are "
-            "admitted");
-  auto late = window_at(1, 1);
-  late.programs = programs({0, 0, 1});
-  EXPECT_EQ(next_step(dual_status(late)),
-            "`dlock migrate advance p --legacy-gone`: open 2: programs with `phase: 2` are "
-            "admitted; it waits for 2 of a phase that is closed, the first is app (pid 42 on web1, "
-            "phase 0)");
-  auto both = window_at(0, 1);
-  both.programs = programs({0, 0, 1});
-  EXPECT_EQ(
-      next_step(dual_status(both)),
-      "`dlock migrate advance p`: close 0: no program with `phase: 0` starts any more; 2 of 3 "
-      "programs have `phase: 0` still");
-  EXPECT_EQ(next_step(dual_status(window_at(2, 2))),
-            "the locks are in 'new' alone; make it final with `dlock migrate finish p`, or go back "
-            "with `dlock migrate rollback p`");
-  auto finished = window_at(2, 2);
-  finished.finished = true;
-  EXPECT_EQ(next_step(dual_status(finished)),
-            "nothing: it is finished; write `store: new`, program by program");
-}
-
-TEST(DualSentences, NameTheProgramsThatAStepWaitsFor) {
-  const auto patience = seconds_text(WindowWatch::patience(10s));
-  EXPECT_EQ(seconds_text(3140ms), "3.1 s");
-  const std::string one = "app (pid 42 on web1, phase 0)";
-  const auto window = window_at(0, 1);
-  auto report = waiting_for(WindowAction::close_below, window, programs({0}));
-  EXPECT_EQ(report.verdict, Verdict::waiting);
-  EXPECT_EQ(report.window, window);
-  EXPECT_EQ(report.waits_for.size(), 1U);
-  EXPECT_EQ(report.text, "waits for a program of phase 0, which is to be closed: " + one +
-                             "; restart it with `phase: 1`. One that has died is over " + patience +
-                             " after it was first seen so: give --wait more than that");
-  report = waiting_for(WindowAction::close_above, window, programs({0, 0, 0}));
-  EXPECT_EQ(report.text, "waits for 3 programs of phase 1, which is to be closed: " + one + "; " +
-                             one + "; " + one +
-                             "; restart them with `phase: 0`. One that has "
-                             "died is over " +
-                             patience + " after it was first seen so: give --wait more than that");
-  report = waiting_for(WindowAction::open_above, window, programs({0, 0, 0, 0}));
-  EXPECT_EQ(report.text, "waits for 4 programs of a phase that is closed: " + one + "; " + one +
-                             "; " + one +
-                             "; and 1 more; restart them with `phase: 0 and 1`. One "
-                             "that has died is over " +
-                             patience + " after it was first seen so: give --wait more than that");
-  report = waiting_to_withdraw(a_plan({}), window, programs({0}));
-  EXPECT_EQ(report.text,
-            "before plan 'p' is withdrawn, waits for a program that takes part: " + one +
-                "; end it, or start it with `store: old` instead of `migrate`. "
-                "One that has died is over " +
-                patience + " after it was first seen so: give --wait more than that");
-  EXPECT_EQ(report.waits_for.size(), 1U);
-  report = waiting_to_withdraw(a_plan({}), window, programs({0, 0}));
-  EXPECT_EQ(report.text, "before plan 'p' is withdrawn, waits for 2 programs that take part: " +
-                             one + "; " + one +
-                             "; end them, or start them with `store: old` "
-                             "instead of `migrate`. One that has died is over " +
-                             patience + " after it was first seen so: give --wait more than that");
-}
-
-TEST(DualSentences, SayWhyAStepIsRefused) {
-  const auto unreachable = make_error_code(errc::unavailable);
-  EXPECT_EQ(dual_report(Failure{unreachable, ""}).text, unreachable.message());
-  EXPECT_EQ(dual_report(Failure{unreachable, ""}).verdict, Verdict::unreachable);
-  EXPECT_EQ(dual_report(make_failure(errc::closed, "why")).verdict, Verdict::unreachable);
-  EXPECT_EQ(dual_report(make_failure(errc::closed, "why")).text, "why");
-  EXPECT_EQ(dual_report(make_failure(errc::protocol, "why")).verdict, Verdict::refused);
-  EXPECT_EQ(no_window(a_plan({})).verdict, Verdict::refused);
-  EXPECT_EQ(
-      no_window(a_plan({})).text,
-      "the store 'notes' has no window of plan 'p': it was not started, or the window is lost "
-      "and nobody can lock; run `dlock migrate start p`, with `--at LO,HI` if it was started "
-      "before");
-  const auto gone = [](WindowAction action, int at) {
-    return legacy_not_gone(a_plan({}), action, window_at(at, at)).text;
+TEST(LeasedSentences, SayWhyACommandTurnsNothing) {
+  const auto why = [](Goal goal, LeasedState state, bool withdraws = false) {
+    return next_turn(goal, gate_at(state), withdraws).why;
   };
-  EXPECT_EQ(gone(WindowAction::open_above, 1),
-            "programs of phase 2 do not meet clients that lock 'old' alone and are not registered "
-            "(without this plan in their routes, or of another make): end them, then say so with "
-            "--legacy-gone");
-  EXPECT_TRUE(gone(WindowAction::open_below, 1)
-                  .starts_with("programs of phase 0 do not meet clients that lock 'new' alone"));
-  EXPECT_EQ(still_watching(window_at(1, 1), 500ms, 2s).text,
-            "no client was seen that is not registered, for 0.5 s of 2.0 s; give --wait more than "
-            "2.0 s");
-  EXPECT_EQ(moved_by_another(window_at(0, 1)).text,
-            "another command has moved the window meanwhile: programs of phase 0 and 1 are "
-            "admitted");
-  EXPECT_EQ(moved_by_another(window_at(0, 1)).verdict, Verdict::done);
+  EXPECT_EQ(why(Goal::advance, LeasedState::ended), "plan 'p' was withdrawn");
+  EXPECT_EQ(why(Goal::advance, LeasedState::final_), "locks are acquired in 'new'");
+  EXPECT_EQ(why(Goal::rollback, LeasedState::source), "locks are acquired in 'old'");
+  EXPECT_EQ(
+      why(Goal::rollback, LeasedState::final_),
+      "plan 'p' is finished and cannot be rolled back; start another plan from 'new' to 'old'");
+  EXPECT_EQ(why(Goal::finish, LeasedState::source_then_target),
+            "locks are acquired in 'old', then in 'new'; run `dlock migrate advance p "
+            "--legacy-gone` first");
 }
 
-TEST(DualSentences, NameStrangers) {
-  Stranger holds{"old", "a/1", owner("app"), false};
-  EXPECT_EQ(describe(holds), "app (pid 42 on web1) holds 'a/1' in 'old' and is not registered");
+TEST(LeasedSentences, EachStateAndGoalHasOneTurn) {
+  using What = Turn::What;
+  struct Case {
+    Goal goal;
+    LeasedState state;
+    What what;
+    LeasedState to;
+    bool waits;
+  };
+  using S = LeasedState;
+  const Case cases[] = {{Goal::advance, S::source, What::turn, S::source_then_target, false},
+                        {Goal::advance, S::source_then_target, What::turn, S::target, true},
+                        {Goal::advance, S::target_then_source, What::turn, S::target, false},
+                        {Goal::advance, S::target, What::nothing, S::source, false},
+                        {Goal::advance, S::final_, What::nothing, S::source, false},
+                        {Goal::advance, S::ended, What::refuse, S::source, false},
+                        {Goal::rollback, S::source_then_target, What::turn, S::source, false},
+                        {Goal::rollback, S::target, What::turn, S::target_then_source, false},
+                        {Goal::rollback, S::target_then_source, What::turn, S::source, true},
+                        {Goal::rollback, S::source, What::nothing, S::source, false},
+                        {Goal::rollback, S::ended, What::nothing, S::source, false},
+                        {Goal::rollback, S::final_, What::refuse, S::source, false},
+                        {Goal::finish, S::target, What::turn, S::final_, false},
+                        {Goal::finish, S::final_, What::nothing, S::source, false},
+                        {Goal::finish, S::source, What::refuse, S::source, false},
+                        {Goal::finish, S::target_then_source, What::refuse, S::source, false}};
+  for (const auto& one : cases) {
+    SCOPED_TRACE(std::string(to_string(one.state)) + " " + std::to_string(int(one.goal)));
+    const auto turn = next_turn(one.goal, gate_at(one.state), false);
+    EXPECT_EQ(turn.what, one.what);
+    EXPECT_EQ(turn.waits, one.waits);
+    EXPECT_EQ(turn.to, one.to);
+  }
+  const auto end = next_turn(Goal::rollback, gate_at(S::source), true);
+  EXPECT_EQ(end.what, What::turn);
+  EXPECT_EQ(end.to, S::ended);
+}
+
+TEST(LeasedSentences, SayWhyACommandFailed) {
+  const auto unreachable = make_error_code(errc::unavailable);
+  EXPECT_EQ(leased_report(Failure{unreachable, ""}).text, unreachable.message());
+  EXPECT_EQ(leased_report(Failure{unreachable, ""}).verdict, Verdict::unreachable);
+  EXPECT_EQ(leased_report(make_failure(errc::closed, "why")).verdict, Verdict::unreachable);
+  EXPECT_EQ(leased_report(make_failure(errc::closed, "why")).text, "why");
+  EXPECT_EQ(leased_report(make_failure(errc::protocol, "why")).verdict, Verdict::refused);
+  EXPECT_EQ(seconds_text(3140ms), "3.1 s");
+}
+
+TEST(LeasedSentences, NameStrangers) {
+  const Stranger holds{"old", "a/1", owner("app"), false};
+  EXPECT_EQ(describe(holds), "app (pid 42 on web1) holds 'a/1' in 'old' and does not take part");
   const Stranger waits{"new", "a/2", {"session-5", "", 0, ""}, true};
-  EXPECT_EQ(describe(waits), "session-5 waits for 'a/2' in 'new' and is not registered");
+  EXPECT_EQ(describe(waits), "session-5 waits for 'a/2' in 'new' and does not take part");
   EXPECT_EQ(describe(Stranger{"new", "a/2", {}, false}),
-            "somebody holds 'a/2' in 'new' and is not registered");
-  const auto report = strangers_seen(window_at(1, 1), {holds, waits}, 2s);
-  EXPECT_EQ(report.verdict, Verdict::refused);
-  EXPECT_EQ(report.strangers.size(), 2U);
-  EXPECT_EQ(report.text, describe(holds) + "; " + describe(waits) +
-                             ": end it, or give it this plan's route; then run it again, and it "
-                             "watches for 2.0 s that nobody is left");
-  auto other = holds;
-  other.waits = true;
-  EXPECT_TRUE(is_same(holds, other));
-  other.owner.id = "another";
-  EXPECT_FALSE(is_same(holds, other));
-  other = holds;
-  other.lock = "a/2";
-  EXPECT_FALSE(is_same(holds, other));
-  other = holds;
-  other.store = "new";
-  EXPECT_FALSE(is_same(holds, other));
+            "somebody holds 'a/2' in 'new' and does not take part");
+}
+
+TEST(LeasedSentences, SayWhyAPlanCannotStart) {
+  Capabilities keeps;
+  keeps.can_seal = keeps.can_gate = keeps.can_raise = true;
+  keeps.token = TokenStrength::durable;
+  const auto why = [&](Capabilities from, Capabilities gate) {
+    return leased_objections({"old", from, {}}, {"new", keeps, {}}, {"new", gate, {}});
+  };
+  EXPECT_EQ(why(keeps, keeps), Texts());
+  auto forgets = keeps;
+  forgets.record_losses = {{"appendonly is no", "set appendfsync to always"}};
+  EXPECT_EQ(why(forgets, keeps), Texts()) << "the source may forget";
+  EXPECT_EQ(why(keeps, forgets),
+            Texts{"the store 'new' may lose the gate, and then no program acquires a lock; write "
+                  "`gate: STORE` with a store that forgets nothing; appendonly is no: set "
+                  "appendfsync to always"});
+  auto no_tokens = keeps;
+  no_tokens.can_raise = false;
+  no_tokens.token = TokenStrength::none;
+  EXPECT_EQ(why(no_tokens, keeps),
+            (Texts{"the store 'old' cannot raise its tokens, so they would not rise across the "
+                   "migration",
+                   "the store 'old' has no fencing tokens"}));
 }
 
 }  // namespace
