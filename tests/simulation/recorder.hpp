@@ -58,12 +58,13 @@ class Recorder {
   /// Not certain: his request may have been lost on its way.
   void broken(const std::string& lock, const std::string& owner_id, TimePoint begun, TimePoint by,
               bool is_certain = true);
-  /// A lock was made for that owner, with that token if that is known, else 0.
+  /// Records that a lock was made for that owner. `token`: 0 if it is not known.
   void made(const std::string& owner_id, std::uint64_t token) {
     made_[owner_id].push_back({world_.now(), token});
   }
-  /// One was made after `since`, and whoever has `token` has that one. A script that breaks a lock
-  /// may hand it back to the same waiter at once, with a new token.
+  /// Returns true if a lock was made for that owner after `since`, with a token of at most `token`.
+  /// A lock with a known token counts at `since`, too: a script can break a lock and grant it to
+  /// the same owner at once.
   bool was_made(const std::string& owner_id, TimePoint since, std::uint64_t token) const {
     const auto found = made_.find(owner_id);
     if (found == made_.end()) return false;
